@@ -1,0 +1,1 @@
+"""The command line: `rlnb` and `python -m rlnb`."""

@@ -1,0 +1,1 @@
+"""Meaning: transitions, reward and state specifications. Arrays in, arrays out."""

@@ -1,0 +1,1 @@
+"""The gymnasium side: make environments, apply designs to them, record rollouts."""

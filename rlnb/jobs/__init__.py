@@ -1,0 +1,1 @@
+"""Launches and follows jobs; never imports torch."""

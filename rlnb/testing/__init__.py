@@ -1,0 +1,1 @@
+"""Contract suites for the seams and real small implementations to run them against."""

@@ -1,0 +1,1 @@
+"""Inside the job: the only room that knows torch and stable-baselines3."""
