@@ -62,7 +62,9 @@ class MissingExtra(UsageError):
     """An optional dependency is needed that is not installed."""
 
     def __init__(self, extra: str, needed_for: str) -> None:
-        super().__init__(f"{needed_for} needs packages that are not installed; run: pip install 'rlnb[{extra}]'")
+        super().__init__(
+            f"{needed_for} needs packages that are not installed; run: pip install 'rlnb[{extra}]'"
+        )
         self.extra = extra
 
 

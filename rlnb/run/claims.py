@@ -56,7 +56,13 @@ def claim(layout: RunLayout, number: int, *, rlnb_version: str, **more: Any) -> 
     layout.attempts.mkdir(parents=True, exist_ok=True)
     if latest_attempt(layout) >= number:
         raise Superseded(f"Attempt {number} of {layout.id} is already taken.")
-    record = {"attempt": number, **asdict(ProcessIdentity.of()), "time": utc_now(), "rlnb": rlnb_version, **more}
+    record = {
+        "attempt": number,
+        **asdict(ProcessIdentity.of()),
+        "time": utc_now(),
+        "rlnb": rlnb_version,
+        **more,
+    }
     private = layout.attempts / f".{number}.{uuid.uuid4().hex}.tmp"
     try:
         with open(private, "x") as file:

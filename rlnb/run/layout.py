@@ -214,8 +214,16 @@ def safe_join(root: Path, name: str) -> Path:
         RunFormatError: the name is absolute, has "..", or passes through a symbolic link.
     """
     parts = name.split("/")
-    if not name or name.startswith("/") or "\\" in name or "\0" in name or any(p in ("", ".", "..") for p in parts):
-        raise RunFormatError(f"The name {name!r} in a run folder is not a plain relative name; refusing to follow it.")
+    if (
+        not name
+        or name.startswith("/")
+        or "\\" in name
+        or "\0" in name
+        or any(p in ("", ".", "..") for p in parts)
+    ):
+        raise RunFormatError(
+            f"The name {name!r} in a run folder is not a plain relative name; refusing to follow it."
+        )
     path = root
     for part in parts:
         path = path / part

@@ -1,0 +1,88 @@
+"""rlnb: one notebook is the prototype, the training job and the report.
+
+Everything public is named here and loaded when first used, so that `import rlnb` is quick and
+never imports torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+#: public name → (module, attribute)
+_PUBLIC = {
+    "CheckReport": ("rlnb.check", "CheckReport"),
+    "Design": ("rlnb.design.design", "Design"),
+    "Experiment": ("rlnb.experiment", "Experiment"),
+    "Group": ("rlnb.group", "Group"),
+    "Job": ("rlnb.job", "Job"),
+    "RewardSpec": ("rlnb.design.reward", "RewardSpec"),
+    "RlnbError": ("rlnb.errors", "RlnbError"),
+    "StateSpec": ("rlnb.design.state", "StateSpec"),
+    "Transitions": ("rlnb.design.transitions", "Transitions"),
+    "attempt": ("rlnb.job", "attempt"),
+    "job": ("rlnb.listing", "job"),
+    "jobs": ("rlnb.listing", "jobs"),
+    "promote": ("rlnb.promote", "promote"),
+    "record": ("rlnb.envs.record", "record"),
+    "reward_term": ("rlnb.design.reward", "reward_term"),
+    "run_folder": ("rlnb.job", "run_folder"),
+    "verify": ("rlnb.verify", "verify"),
+}
+
+__all__ = ["__version__", *sorted(_PUBLIC)]
+
+if TYPE_CHECKING:
+    from rlnb.check import CheckReport as CheckReport
+    from rlnb.design.design import Design as Design
+    from rlnb.design.reward import RewardSpec as RewardSpec
+    from rlnb.design.reward import reward_term as reward_term
+    from rlnb.design.state import StateSpec as StateSpec
+    from rlnb.design.transitions import Transitions as Transitions
+    from rlnb.envs.record import record as record
+    from rlnb.errors import RlnbError as RlnbError
+    from rlnb.experiment import Experiment as Experiment
+    from rlnb.group import Group as Group
+    from rlnb.job import Job as Job
+    from rlnb.job import attempt as attempt
+    from rlnb.job import run_folder as run_folder
+    from rlnb.listing import job as job
+    from rlnb.listing import jobs as jobs
+    from rlnb.promote import promote as promote
+    from rlnb.verify import verify as verify
+
+
+class _Package(type(sys)):  # type: ignore[misc]
+    """The package itself, with its public names loaded on first use.
+
+    Several public functions are called like the module that holds them (`rlnb.job`,
+    `rlnb.promote`). Importing such a module would put the module in the function's place, so
+    that assignment is turned into the function.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _PUBLIC:
+            raise AttributeError(f"module 'rlnb' has no attribute {name!r}")
+        module, attribute = _PUBLIC[name]
+        value = getattr(importlib.import_module(module), attribute)
+        self.__dict__[name] = value
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _PUBLIC and isinstance(value, type(sys)) and value.__name__ == f"rlnb.{name}":
+            return  # the submodule stays reachable through sys.modules; the name means the function
+        super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*self.__dict__, *__all__})
+
+
+sys.modules[__name__].__class__ = _Package
+
+if "IPython" in sys.modules:
+    from rlnb.jobs.capture import install as _install
+
+    _install()

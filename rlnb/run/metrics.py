@@ -1,0 +1,144 @@
+"""Metric rows: one JSON object a line, below `logs/metrics/`.
+
+A row has "step" (environment steps over all attempts), "time" (Unix seconds) and "kind":
+"train" (SB3's logger names), "episode" (one finished episode), "checkpoint", and "rewind": after a
+resume from step N everything that was written before it with a step above N did not happen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rlnb.run.appending import read_from
+from rlnb.run.layout import RunLayout
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEGMENT_BYTES = 16 * 2**20
+
+Row = dict[str, Any]
+Cursor = dict[str, int]
+
+
+class MetricLog(Protocol):
+    """Seam: where metric rows go and come from."""
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Adds one row; it is readable by others at the latest after `flush`."""
+
+    def flush(self) -> None:
+        """Hands everything appended to the operating system."""
+
+    def read(self, cursor: Cursor | None = None) -> tuple[list[Row], Cursor]:
+        """Returns the whole rows after the cursor, and the cursor after them."""
+
+
+class JsonlMetricLog:
+    """A MetricLog in the run folder; one writer per attempt.
+
+    Args:
+        layout: the run folder.
+        attempt: the writing attempt; segments of different attempts never share a file.
+        segment_bytes: a segment that has grown to this size is closed and the next one begun.
+    """
+
+    def __init__(self, layout: RunLayout, attempt: int, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self.layout, self.attempt, self.segment_bytes = layout, attempt, segment_bytes
+        taken = [sequence for number, sequence, _ in layout.metrics_segments() if number == attempt]
+        self._sequence = max(taken, default=-1)
+        self._handle: int | None = None
+        self._size = 0
+        self._reader = MetricReader(layout)
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        line = _encode({"time": round(time.time(), 3), **row})
+        if self._handle is None or self._size + len(line) > self.segment_bytes:
+            self._open_next()
+        assert self._handle is not None
+        self._size += os.write(self._handle, line)
+
+    def flush(self) -> None:
+        """Nothing waits: each row is one write, visible to readers at once."""
+
+    def read(self, cursor: Cursor | None = None) -> tuple[list[Row], Cursor]:
+        return self._reader.read(cursor)
+
+    def close(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def _open_next(self) -> None:
+        self.close()
+        self._sequence += 1
+        path = self.layout.metrics_segment(self.attempt, self._sequence)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL, 0o644)
+        self._size = 0
+
+
+class MetricReader:
+    """Reads the rows of all attempts in the order in which they were written."""
+
+    def __init__(self, layout: RunLayout) -> None:
+        self.layout = layout
+
+    def read(self, cursor: Cursor | None = None) -> tuple[list[Row], Cursor]:
+        """Returns the whole rows after the cursor, and the cursor after them."""
+        cursor = dict(cursor or {})
+        rows: list[Row] = []
+        for _, _, path in self.layout.metrics_segments():
+            offset = cursor.get(path.name, 0)
+            if _size(path) > offset:
+                new, cursor[path.name] = read_from(path, offset)
+                rows += new
+        return rows, cursor
+
+
+def one_history(rows: Iterable[Row]) -> list[Row]:
+    """Drops what later rewinds have undone, so that steps never run backwards.
+
+    Rewind rows themselves are kept: they mark where an attempt began.
+    """
+    kept: list[Row] = []
+    for row in rows:
+        if row.get("kind") == "rewind":
+            step = row["step"]
+            while kept and kept[-1]["step"] > step:
+                kept.pop()
+        if "step" in row:
+            kept.append(row)
+    return kept
+
+
+def frame(layout: RunLayout) -> pd.DataFrame:
+    """Returns one history of the run as a DataFrame, one column per key."""
+    import pandas as pd
+
+    rows, _ = MetricReader(layout).read()
+    return pd.DataFrame.from_records(one_history(rows))
+
+
+def _encode(row: Mapping[str, Any]) -> bytes:
+    try:
+        return (json.dumps(row) + "\n").encode()
+    except TypeError:  # NumPy scalars and the like: pay for the conversion only when there are any
+        return (json.dumps(row, default=_plain) + "\n").encode()
+
+
+def _plain(value: Any) -> Any:
+    item = getattr(value, "item", None)
+    return item() if callable(item) else str(value)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
