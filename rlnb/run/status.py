@@ -81,7 +81,7 @@ class Evidence:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Evidence:
         known = {key: data.get(key) for key in cls.__dataclass_fields__}
-        known["kind"] = EndKind(known["kind"])
+        known["kind"] = EndKind(str(known["kind"]))
         return cls(**known)  # type: ignore[arg-type]
 
 
