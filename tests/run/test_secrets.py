@@ -10,13 +10,16 @@ from rlnb.run.secrets import Redactor, describe_secret, find_userinfo, is_secret
 
 
 @pytest.mark.parametrize(
-    "name", ["OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "client_secret", "DB_PASSWORD_FILE", "token"]
+    "name",
+    ["OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "client_secret", "DB_PASSWORD_FILE", "token"],
 )
 def test_secret_names(name: str) -> None:
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize("name", ["seed", "total_tokens", "HOME", "KEYBOARD", "monkey", "AWS_REGION", "n_keys"])
+@pytest.mark.parametrize(
+    "name", ["seed", "total_tokens", "HOME", "KEYBOARD", "monkey", "AWS_REGION", "n_keys"]
+)
 def test_ordinary_names(name: str) -> None:
     assert not is_secret_name(name)
 
@@ -51,7 +54,9 @@ def test_describe_secret_names_the_shape(value: str, what: str) -> None:
     assert describe_secret(value) == what
 
 
-@pytest.mark.parametrize("value", ["lander", "0.0003", "da39a3ee5e6b4b0d3255bfef95601890afd80709", "runs/a/b"])
+@pytest.mark.parametrize(
+    "value", ["lander", "0.0003", "da39a3ee5e6b4b0d3255bfef95601890afd80709", "runs/a/b"]
+)
 def test_describe_secret_leaves_ordinary_values_alone(value: str) -> None:
     assert describe_secret(value) is None
 
@@ -81,10 +86,16 @@ def test_stream_finds_a_secret_across_every_write_boundary() -> None:
     redactor = Redactor(["abcabcab", "abcabcabXYZ", "cabXYZ__!"])
     text = "start abcabcabXYZ__! middle abcabcab abcabca end abcab"
     expected = redactor.redact(text)
-    assert "abcabcab" not in expected and expected.count("[redacted]") == 2
+    assert "abcabcab" not in expected
+    assert expected.count("[redacted]") == 2
     for one, two in itertools.combinations(range(len(text) + 1), 2):
         stream = redactor.stream()
-        pieces = [stream.write(text[:one]), stream.write(text[one:two]), stream.write(text[two:]), stream.flush()]
+        pieces = [
+            stream.write(text[:one]),
+            stream.write(text[one:two]),
+            stream.write(text[two:]),
+            stream.flush(),
+        ]
         assert "".join(pieces) == expected
 
 
@@ -99,5 +110,6 @@ def test_stream_holds_back_no_more_than_it_must() -> None:
 def test_from_environ() -> None:
     redactor = Redactor.from_environ({"A_KEY": "12345678"}, extra=["87654321"])
     assert redactor.redact("12345678/87654321") == "[redacted]/[redacted]"
-    assert bool(redactor) and not Redactor()
+    assert bool(redactor)
+    assert not Redactor()
     assert repr(Redactor(["12345678"])) == "Redactor(1 secrets)"

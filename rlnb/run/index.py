@@ -1,0 +1,276 @@
+"""The index: a small local database of this user's runs, so that a listing opens no run folder.
+
+It holds nothing that the folders do not say better, apart from which bundles were promoted here:
+`rebuild` makes it again. Several processes write it at once (each run's supervisor, notebooks, the
+command line); SQLite's write-ahead log and a busy timeout keep them out of one another's way.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from rlnb import settings
+from rlnb.errors import RlnbError, RunNotFound, UsageError, did_you_mean
+from rlnb.run.host import utc_now
+from rlnb.run.layout import RunLayout, read_json
+from rlnb.run.record import RunRecord, read_record
+from rlnb.run.status import State, observe
+
+BUSY_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class IndexRow:
+    """What the index knows of one run; times are ISO 8601, UTC."""
+
+    id: str
+    url: str = ""
+    folder: str = ""
+    name: str = ""
+    state: str = State.QUEUED.value
+    attempt: int = 0
+    step: int = 0
+    total_timesteps: int | None = None
+    return_mean: float | None = None
+    created: str = ""
+    updated: str = ""
+    tags: tuple[str, ...] = ()
+    group: str | None = None
+    key: str = ""
+    algo: str | None = None
+    env: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.__dict__, "tags": list(self.tags)}
+
+
+_COLUMNS = tuple(field.name for field in fields(IndexRow))
+_SELECT = "SELECT " + ", ".join(f'"{name}"' for name in _COLUMNS) + " FROM runs"
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS runs ({", ".join(f'"{name}"' + (" TEXT PRIMARY KEY" if name == "id" else "") for name in _COLUMNS)});
+CREATE INDEX IF NOT EXISTS runs_created ON runs (created);
+CREATE INDEX IF NOT EXISTS runs_key ON runs ("key");
+CREATE TABLE IF NOT EXISTS trusted (bundle TEXT PRIMARY KEY, added TEXT);
+"""
+
+
+class Index:
+    """The runs of this user on this machine.
+
+    Args:
+        path: the database; `settings.index_path()` by default. It is made when missing, and put
+            aside and made anew when it is damaged.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = settings.index_path() if path is None else path
+        self._ready = False
+
+    def __repr__(self) -> str:
+        return f"Index({str(self.path)!r})"
+
+    def upsert(self, run_id: str, **columns: Any) -> None:
+        """Adds a run, or changes the named columns of a known one; `updated` is set by itself.
+
+        Args:
+            run_id: the run.
+            columns: of `IndexRow`; the others keep their values.
+
+        Raises:
+            UsageError: a column is unknown.
+        """
+        for name in columns:
+            if name not in _COLUMNS:
+                raise UsageError(f"The index has no column {name!r}.{did_you_mean(name, _COLUMNS)}")
+        values = {name: _encode(name, value) for name, value in columns.items()}
+        row = {**{f.name: _encode(f.name, f.default) for f in fields(IndexRow) if f.name != "id"}, **values}
+        row |= {"id": run_id, "updated": columns.get("updated") or utc_now()}
+        changed = [*values, "updated"] if "updated" not in values else list(values)
+        assignments = ", ".join(f'"{name}" = excluded."{name}"' for name in changed)
+        names = ", ".join(f'"{name}"' for name in row)
+        marks = ", ".join("?" * len(row))
+        sql = f"INSERT INTO runs ({names}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET {assignments}"
+        with self._connect() as connection:
+            connection.execute(sql, tuple(row.values()))
+
+    def add(self, layout: RunLayout, record: RunRecord, *, url: str, **columns: Any) -> None:
+        """Adds a run from what was asked, or brings what the index says of that up to date."""
+        self.upsert(record.id, url=url, folder=str(layout.root), **describe_record(record), **columns)
+
+    def remove(self, run_id: str) -> None:
+        """Forgets a run; its folders stay."""
+        with self._connect() as connection:
+            connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+
+    def rows(
+        self,
+        *,
+        state: str | State | None = None,
+        name: str | None = None,
+        tag: str | None = None,
+        group: str | None = None,
+        key: str | None = None,
+        algo: str | None = None,
+        env: str | None = None,
+        limit: int | None = None,
+    ) -> list[IndexRow]:
+        """Lists runs, newest first; every argument narrows the list to equal values."""
+        wanted = {"state": state, "name": name, "group": group, "key": key, "algo": algo, "env": env}
+        given = {column: str(value) for column, value in wanted.items() if value is not None}
+        conditions = [f'"{column}" = ?' for column in given]
+        arguments: list[Any] = list(given.values())
+        if tag is not None:
+            conditions.append("EXISTS (SELECT 1 FROM json_each(runs.tags) WHERE json_each.value = ?)")
+            arguments.append(tag)
+        where = " WHERE " + " AND ".join(conditions) if conditions else ""
+        sql = f"{_SELECT}{where} ORDER BY created DESC, id DESC" + (" LIMIT ?" if limit is not None else "")
+        with self._connect() as connection:
+            found = connection.execute(sql, (*arguments, *([limit] if limit is not None else ()))).fetchall()
+        return [_decode(row) for row in found]
+
+    def get(self, text: str) -> IndexRow:
+        """Returns the run with this id, the only one whose id starts or ends so, or the newest of this name.
+
+        Raises:
+            RunNotFound: there is none.
+            UsageError: the beginning or end fits several runs.
+        """
+        rows = self.rows()
+        exact = [row for row in rows if row.id == text or row.url == text]
+        partial = [row for row in rows if text and (row.id.startswith(text) or row.id.endswith("-" + text))]
+        named = [row for row in rows if row.name == text]
+        if exact or named:
+            return (exact or named)[0]
+        if len(partial) == 1:
+            return partial[0]
+        if partial:
+            some = ", ".join(row.id for row in partial[:4])
+            raise UsageError(f"{text!r} fits {len(partial)} runs ({some}, …); give more of the id.")
+        guess = did_you_mean(text, [*(row.id for row in rows), *(row.name for row in rows)])
+        raise RunNotFound(f"There is no run {text!r} here; `rlnb jobs` lists them.{guess}")
+
+    def rebuild(self, folders: Iterable[Path] | None = None) -> int:
+        """Fills the index from run folders; what they do not hold is forgotten, trust excepted.
+
+        Args:
+            folders: run folders, or folders of run folders; by default this machine's working copies
+                and the pulled copies of other machines' runs.
+
+        Returns:
+            How many runs were found.
+        """
+        parents = [settings.runs_dir(), settings.cache_dir()] if folders is None else list(folders)
+        found: dict[str, tuple[RunLayout, RunRecord]] = {}
+        for parent in parents:
+            for root in [parent, *(sorted(parent.iterdir()) if parent.is_dir() else [])]:
+                try:
+                    record = read_record(RunLayout(root))
+                except RlnbError:
+                    continue  # no run, or one that a newer rlnb wrote: not for this index
+                found.setdefault(record.id, (RunLayout(root), record))
+        with self._connect() as connection:
+            connection.execute("DELETE FROM runs")
+        for layout, record in found.values():
+            url = str(record.store.get("url", "")).rstrip("/")
+            base, mark, query = url.partition("?")
+            self.add(layout, record, url=f"{base}/{record.id}{mark}{query}", **describe_state(layout))
+        return len(found)
+
+    def trust(self, bundle_sha: str) -> None:
+        """Notes that a bundle was promoted here, so that it may be executed again."""
+        with self._connect() as connection:
+            connection.execute("INSERT OR IGNORE INTO trusted VALUES (?, ?)", (bundle_sha, utc_now()))
+
+    def trusted(self, bundle_sha: str) -> bool:
+        """Says whether a bundle was promoted here."""
+        with self._connect() as connection:
+            query = connection.execute("SELECT 1 FROM trusted WHERE bundle = ?", (bundle_sha,))
+            return query.fetchone() is not None
+
+    @contextmanager
+    def _connect(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own for each call: none is held open, so a fork never shares one."""
+        try:
+            connection = self._open()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise RlnbError(
+                    f"The index {self.path} cannot be used ({error}); free it or set RLNB_HOME."
+                ) from None
+            self._put_aside()
+            connection = self._open()
+        with closing(connection), connection:
+            yield connection
+
+    def _open(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS)
+        try:
+            # Losing the last transactions in a power cut is harmless: the folders know better.
+            connection.execute("PRAGMA synchronous = NORMAL")
+            if not self._ready or not self.path.exists():
+                mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+                if mode != "wal":
+                    connection.execute("PRAGMA journal_mode = WAL")
+                connection.executescript(_SCHEMA)
+                self._ready = True
+        except sqlite3.DatabaseError:
+            connection.close()
+            raise
+        return connection
+
+    def _put_aside(self) -> None:
+        """Moves a damaged database away; nothing is lost that `rebuild` does not find again."""
+        for suffix in ("", "-wal", "-shm"):
+            path = self.path.with_name(self.path.name + suffix)
+            if path.exists():
+                path.rename(path.with_name(f"{path.name}.damaged"))
+        self._ready = False
+
+
+def describe_record(record: RunRecord) -> dict[str, Any]:
+    """Returns the columns that follow from what was asked."""
+    experiment = record.experiment or {}
+    env = experiment.get("env")
+    return {
+        "name": record.name,
+        "created": record.created,
+        "tags": record.tags,
+        "group": record.group,
+        "key": record.key,
+        "algo": experiment.get("algo"),
+        "env": env.get("value") if isinstance(env, Mapping) else env,
+        "total_timesteps": experiment.get("total_timesteps"),
+    }
+
+
+def describe_state(layout: RunLayout) -> dict[str, Any]:
+    """Returns the columns that follow from how the run goes."""
+    observation = observe(layout)
+    status = observation.status
+    training = read_json(layout.training_json) or {}
+    mean = training.get("return_mean", status.return_mean if status else None)
+    return {
+        "state": observation.state.value,
+        "attempt": status.attempt if status else 0,
+        "step": training.get("step", status.step if status else 0),
+        "return_mean": mean,
+    }
+
+
+def _encode(name: str, value: Any) -> Any:
+    if name == "tags":
+        return json.dumps(list(value))
+    return value.value if isinstance(value, State) else value
+
+
+def _decode(row: tuple[Any, ...]) -> IndexRow:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    values["tags"] = tuple(json.loads(values["tags"])) if values["tags"] != "[]" else ()
+    return IndexRow(**values)
