@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import site
 import sys
 import sysconfig
@@ -29,7 +30,7 @@ def local_modules(
     roots = [folder, *_added_paths(folder)]
     found: dict[Path, str] = {}
     waiting = [name for tree in trees for name in _imported(tree)]
-    seen: set[str] = set()
+    seen = {"rlnb"}
     while waiting:
         name = waiting.pop()
         if name in seen:
@@ -94,7 +95,8 @@ def _resolve(name: str, roots: Iterable[Path]) -> Iterator[tuple[Path, str]]:
 
 def _added_paths(folder: Path) -> list[Path]:
     """Folders on sys.path that a fresh interpreter would not have there."""
-    fresh = {Path(path).resolve() for path in _pth_lines()}
+    inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    fresh = {Path(path).resolve() for path in (*_pth_lines(), *filter(None, inherited))}
     added = []
     for entry in sys.path:
         path = Path(entry or ".").resolve()

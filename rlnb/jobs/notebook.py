@@ -75,7 +75,7 @@ class Notebook:
         cells = []
         for cell in self.cells:
             metadata = {**cell.metadata, **({"tags": list(cell.tags)} if cell.tags else {})}
-            code = {"execution_count": None, "outputs": []} if cell.kind == "code" else {}
+            code: dict[str, Any] = {"execution_count": None, "outputs": []} if cell.kind == "code" else {}
             lines = cell.source.splitlines(keepends=True)
             cells.append(
                 {"cell_type": cell.kind, "id": cell.id, "metadata": metadata, "source": lines, **code}

@@ -15,7 +15,8 @@ _TRANSPARENT = frozenset({"time", "timeit", "capture", "prun"})
 def _transformer() -> Any:
     from IPython.core.inputtransformer2 import TransformerManager
 
-    return TransformerManager()
+    manager: Any = TransformerManager
+    return manager()
 
 
 def parse_cell(source: str) -> ast.Module | None:
@@ -32,10 +33,16 @@ def parse_cell(source: str) -> ast.Module | None:
         if first[2:].split(" ")[0].strip() not in _TRANSPARENT:
             return None
         source = "\n" * (source.count("\n", 0, source.index("%%")) + 1) + body
+    # Plain Python, which most cells are, is parsed without IPython: importing it takes half a second.
+    tree = _parse(source)
+    return tree if tree is not None else _parse(str(_transformer().transform_cell(source)))
+
+
+def _parse(source: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             # A user's "\d" is theirs to mend when they run it, not a warning of every promotion.
             warnings.simplefilter("ignore")
-            return ast.parse(_transformer().transform_cell(source))
+            return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return None

@@ -1,0 +1,294 @@
+"""What can be said of a notebook without running it: undefined names, `input()`, promote() calls."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import symtable
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rlnb.errors import did_you_mean
+from rlnb.jobs.notebook import Cell, Notebook
+from rlnb.jobs.python_source import parse_cell
+from rlnb.run.findings import Finding, Level
+
+#: Names that a kernel defines by itself.
+_KERNEL = frozenset({*dir(builtins), "get_ipython", "display", "In", "Out", "exit", "quit", "open", "__name__", "__doc__", "__builtins__"})  # fmt: skip
+_HISTORY = re.compile(r"_{1,3}|_i{0,3}|_i?\d+|_dh|_ih|_oh")
+#: Calls that may define names which no reader of the source can know.
+_OPAQUE_CALLS = frozenset(
+    {"exec", "globals", "run_line_magic", "run_cell_magic", "setattr", "run_cell", "push", "ex"}
+)
+#: Magics that define no names of their own; the others are taken to define anything.
+_PLAIN_MAGICS = frozenset(
+    """matplotlib config load_ext reload_ext autoreload time timeit pip conda cd pwd ls env set_env who whos xmode
+    precision system sx html javascript latex markdown svg writefile bash sh script capture prun memit""".split()
+)
+)
+
+
+@dataclass
+class _Names:
+    """What has been defined so far, and the names whose use waits for a call."""
+
+    defined: set[str] = field(default_factory=set)
+    deferred: list[tuple[str, Cell]] = field(default_factory=list)
+    opaque: bool = False
+
+
+@dataclass
+class _Statement:
+    """Names of one top-level statement: bound by it, read while it runs, read later when called."""
+
+    binds: set[str] = field(default_factory=set)
+    reads: set[str] = field(default_factory=set)
+    later: set[str] = field(default_factory=set)
+
+
+def check_names(notebook: Notebook, *, target: str | None = None) -> list[Finding]:
+    """Find names that cells use and no cell before them defines.
+
+    Module-level code is read in order; what functions use must be defined by some cell the job
+    runs. A name such as `lr` that a deleted cell defined lives on in the kernel but not in a job.
+
+    Args:
+        notebook: frozen.
+        target: the cell that trains; cells after it give warnings, because their errors lose nothing.
+    """
+    names = _Names()
+    findings: list[Finding] = []
+    cells = [cell for cell in notebook.code if cell.in_job]
+    everything = _all_bound(cells)
+    level = Level.ERROR
+    for cell in cells:
+        tree = parse_cell(cell.source)
+        for statement in tree.body if tree else []:
+            found = _analyse(statement)
+            known = names.defined | _KERNEL
+            lenient = found.binds if hasattr(statement, "body") else set()
+            for name in sorted(found.reads - known - lenient):
+                if not names.opaque and not _HISTORY.fullmatch(name) and not _guarded(statement, name):
+                    findings.append(_undefined(notebook, cell, name, level, everything))
+                    names.defined.add(name)  # said once
+            names.deferred += [(name, cell) for name in sorted(found.later - known)]
+            names.defined |= found.binds
+            names.opaque = names.opaque or _is_opaque(statement)
+        if cell.id == target:
+            findings += _late_names(notebook, names, everything, level)
+            names.deferred.clear()
+            level = Level.WARNING
+    return findings + _late_names(notebook, names, everything, level)
+
+
+def _late_names(notebook: Notebook, names: _Names, everything: set[str], level: Level) -> list[Finding]:
+    """Findings for names that only functions use, once all cells they may rely on are read."""
+    findings = []
+    for name, cell in names.deferred:
+        if name not in names.defined | _KERNEL and not names.opaque and not _HISTORY.fullmatch(name):
+            findings.append(_undefined(notebook, cell, name, level, everything))
+            names.defined.add(name)
+    return findings
+
+
+def _undefined(notebook: Notebook, cell: Cell, name: str, level: Level, everything: set[str]) -> Finding:
+    number = notebook.number(cell.id)
+    if name in everything:
+        remedy = "a later cell defines it; move that cell up."
+    else:
+        remedy = f"no cell defines it; it may live in this kernel only. Define it in a cell.{did_you_mean(name, everything)}"
+    return Finding(level, "undefined_name", f"Cell {number} uses `{name}`, but {remedy}")
+
+
+def _all_bound(cells: Sequence[Cell]) -> set[str]:
+    bound: set[str] = set()
+    for cell in cells:
+        tree = parse_cell(cell.source)
+        for statement in tree.body if tree else []:
+            bound |= _analyse(statement).binds
+    return bound
+
+
+def _analyse(statement: ast.stmt) -> _Statement:
+    result = _Statement()
+    module = ast.Module([statement], [])
+    try:
+        table = symtable.symtable(ast.unparse(module), "<cell>", "exec")
+    except (SyntaxError, ValueError, RecursionError):
+        return result  # top-level await and its like: the kernel runs them, symtable does not know them
+    for symbol in table.get_symbols():
+        if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace():
+            result.binds.add(symbol.get_name())
+        if symbol.is_referenced():
+            result.reads.add(symbol.get_name())
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        result.reads.add(statement.target.id)
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        result.reads.discard(statement.name)
+        result.reads |= {
+            n.id for d in statement.decorator_list for n in ast.walk(d) if isinstance(n, ast.Name)
+        }
+    for child in table.get_children():
+        _descend(child, result, later=False)
+    result.binds -= {"*"}
+    return result
+
+
+def _descend(table: symtable.SymbolTable, result: _Statement, *, later: bool) -> None:
+    """Adds the global names of a nested scope; a function's are needed when it is called."""
+    runs_now = table.get_type() == "class" or table.get_name() in (
+        "listcomp",
+        "setcomp",
+        "dictcomp",
+        "genexpr",
+    )
+    later = later or not runs_now
+    for symbol in table.get_symbols():
+        if symbol.is_global():
+            if symbol.is_referenced():
+                (result.later if later else result.reads).add(symbol.get_name())
+            if symbol.is_assigned() and symbol.is_declared_global():
+                result.binds.add(symbol.get_name())
+    for child in table.get_children():
+        _descend(child, result, later=later)
+
+
+def _guarded(statement: ast.stmt, name: str) -> bool:
+    """Whether the use of a name is expected to fail, or the statement tells whether it exists."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.ExceptHandler):
+            caught = (
+                {n.id for n in ast.walk(node.type) if isinstance(n, ast.Name)} if node.type else {"NameError"}
+            )
+            if caught & {"NameError", "Exception", "BaseException"}:
+                return True
+        if isinstance(node, ast.Delete):
+            return True
+    return False
+
+
+def _is_opaque(statement: ast.stmt) -> bool:
+    """Whether a statement may define names that cannot be read off its source."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
+            return True
+        if isinstance(node, ast.Call):
+            function = node.func
+            called = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+            if called in _OPAQUE_CALLS and not _is_plain_magic(node, called):
+                return True
+    return False
+
+
+def _is_plain_magic(call: ast.Call, called: str) -> bool:
+    return (
+        called in ("run_line_magic", "run_cell_magic")
+        and bool(call.args)
+        and isinstance(call.args[0], ast.Constant)
+        and call.args[0].value in _PLAIN_MAGICS
+    )
+
+
+def check_input(notebook: Notebook) -> list[Finding]:
+    """Find calls of `input()` and `getpass()` in cells that a job runs: nobody is there to answer."""
+    findings = []
+    for cell in notebook.code:
+        tree = parse_cell(cell.source) if cell.in_job else None
+        for node in ast.walk(tree) if tree else ():
+            name = _called(node)
+            if name in ("input", "getpass"):
+                findings.append(Finding(Level.ERROR, "input", f"Cell {notebook.number(cell.id)} calls `{name}()`, which nobody can answer in a job; make it a parameter, or tag the cell 'notebook-only'."))  # fmt: skip
+                break
+    return findings
+
+
+def check_syntax(notebook: Notebook) -> list[Finding]:
+    """Find cells that are not valid Python (cells of another language's magic excepted)."""
+    findings = []
+    for cell in notebook.code:
+        if cell.in_job and not cell.source.lstrip().startswith("%%") and parse_cell(cell.source) is None:
+            findings.append(Finding(Level.ERROR, "syntax", f"Cell {notebook.number(cell.id)} is not valid Python; correct it, or tag it 'notebook-only'."))  # fmt: skip
+    return findings
+
+
+def _called(node: ast.AST) -> str:
+    """The name of the function that a node calls as a plain name or as getpass.getpass; "" otherwise."""
+    if not isinstance(node, ast.Call):
+        return ""
+    if isinstance(node.func, ast.Name):
+        return node.func.id
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "getpass":
+        return "getpass"
+    return ""
+
+
+@dataclass(frozen=True)
+class PromoteCall:
+    """One `promote()` call in the source.
+
+    Attributes:
+        cell: id of its cell.
+        call: 1 for the first in the cell.
+        names: what its experiment is called: the variable and, where the source says it, the name.
+    """
+
+    cell: str
+    call: int
+    names: tuple[str, ...]
+
+
+def find_promotes(notebook: Notebook) -> list[PromoteCall]:
+    """List the `promote(…)` and `rlnb.promote(…)` calls of the cells that a job runs, in order."""
+    labels: dict[str, str] = {}
+    calls = []
+    for cell in notebook.code:
+        tree = parse_cell(cell.source) if cell.in_job else None
+        count = 0
+        for node in _in_order(tree) if tree else ():
+            if isinstance(node, ast.Assign) and (label := _label(node.value, labels)):
+                labels |= {target.id: label for target in node.targets if isinstance(target, ast.Name)}
+            if isinstance(node, ast.Call) and _is_promote(node.func):
+                count += 1
+                calls.append(PromoteCall(cell.id, count, _names(node, labels)))
+    return calls
+
+
+def _in_order(tree: ast.AST) -> Iterator[ast.AST]:
+    """Nodes depth first, in source order (`ast.walk` goes breadth first)."""
+    for child in ast.iter_child_nodes(tree):
+        yield child
+        yield from _in_order(child)
+
+
+def _is_promote(function: ast.expr) -> bool:
+    if isinstance(function, ast.Name):
+        return function.id == "promote"
+    return (
+        isinstance(function, ast.Attribute)
+        and function.attr == "promote"
+        and isinstance(function.value, ast.Name)
+    )
+
+
+def _label(value: ast.expr, labels: dict[str, str]) -> str | None:
+    """The literal name in `Experiment("name", …)`, or that of the variable it is made from."""
+    if isinstance(value, ast.Name):
+        return labels.get(value.id)
+    if not isinstance(value, ast.Call):
+        return None
+    function = value.func
+    if (function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")) != "Experiment":
+        return None
+    candidates = [*value.args[:1], *(k.value for k in value.keywords if k.arg == "name")]
+    texts = [c.value for c in candidates if isinstance(c, ast.Constant) and isinstance(c.value, str)]
+    return texts[0] if texts else None
+
+
+def _names(call: ast.Call, labels: dict[str, str]) -> tuple[str, ...]:
+    first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "exp"), None)
+    if first is None:
+        return ()
+    names = [first.id] if isinstance(first, ast.Name) else []
+    label = _label(first, labels)
+    return tuple(names + ([label] if label and label not in names else []))
