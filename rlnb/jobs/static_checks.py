@@ -1,4 +1,4 @@
-"""What can be said of a notebook without running it: undefined names, `input()`, promote() calls."""
+"""What can be said of a notebook without running it: undefined names, `input()`, syntax."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import builtins
 import re
 import symtable
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rlnb.errors import did_you_mean
@@ -25,7 +25,6 @@ _OPAQUE_CALLS = frozenset(
 _PLAIN_MAGICS = frozenset(
     """matplotlib config load_ext reload_ext autoreload time timeit pip conda cd pwd ls env set_env who whos xmode
     precision system sx html javascript latex markdown svg writefile bash sh script capture prun memit""".split()
-)
 )
 
 
@@ -221,74 +220,3 @@ def _called(node: ast.AST) -> str:
     if isinstance(node.func, ast.Attribute) and node.func.attr == "getpass":
         return "getpass"
     return ""
-
-
-@dataclass(frozen=True)
-class PromoteCall:
-    """One `promote()` call in the source.
-
-    Attributes:
-        cell: id of its cell.
-        call: 1 for the first in the cell.
-        names: what its experiment is called: the variable and, where the source says it, the name.
-    """
-
-    cell: str
-    call: int
-    names: tuple[str, ...]
-
-
-def find_promotes(notebook: Notebook) -> list[PromoteCall]:
-    """List the `promote(…)` and `rlnb.promote(…)` calls of the cells that a job runs, in order."""
-    labels: dict[str, str] = {}
-    calls = []
-    for cell in notebook.code:
-        tree = parse_cell(cell.source) if cell.in_job else None
-        count = 0
-        for node in _in_order(tree) if tree else ():
-            if isinstance(node, ast.Assign) and (label := _label(node.value, labels)):
-                labels |= {target.id: label for target in node.targets if isinstance(target, ast.Name)}
-            if isinstance(node, ast.Call) and _is_promote(node.func):
-                count += 1
-                calls.append(PromoteCall(cell.id, count, _names(node, labels)))
-    return calls
-
-
-def _in_order(tree: ast.AST) -> Iterator[ast.AST]:
-    """Nodes depth first, in source order (`ast.walk` goes breadth first)."""
-    for child in ast.iter_child_nodes(tree):
-        yield child
-        yield from _in_order(child)
-
-
-def _is_promote(function: ast.expr) -> bool:
-    if isinstance(function, ast.Name):
-        return function.id == "promote"
-    return (
-        isinstance(function, ast.Attribute)
-        and function.attr == "promote"
-        and isinstance(function.value, ast.Name)
-    )
-
-
-def _label(value: ast.expr, labels: dict[str, str]) -> str | None:
-    """The literal name in `Experiment("name", …)`, or that of the variable it is made from."""
-    if isinstance(value, ast.Name):
-        return labels.get(value.id)
-    if not isinstance(value, ast.Call):
-        return None
-    function = value.func
-    if (function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")) != "Experiment":
-        return None
-    candidates = [*value.args[:1], *(k.value for k in value.keywords if k.arg == "name")]
-    texts = [c.value for c in candidates if isinstance(c, ast.Constant) and isinstance(c.value, str)]
-    return texts[0] if texts else None
-
-
-def _names(call: ast.Call, labels: dict[str, str]) -> tuple[str, ...]:
-    first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "exp"), None)
-    if first is None:
-        return ()
-    names = [first.id] if isinstance(first, ast.Name) else []
-    label = _label(first, labels)
-    return tuple(names + ([label] if label and label not in names else []))
