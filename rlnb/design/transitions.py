@@ -1,0 +1,300 @@
+"""A batch of transitions as columns: what every reward term and every preview sees.
+
+The same class holds a recording of a million rows and one step of eight environments, so that the
+functions that preview a batch are the very functions that pay the agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rlnb.design.columns import Array, Columns, InfoColumns, MappingColumns, MatrixColumns
+from rlnb.design.namespace import Namespace
+from rlnb.errors import DesignError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Transitions:
+    """n transitions (s, a, r, s') in columns.
+
+    Attributes:
+        obs: components of s; `obs["vy"]` is (n,), `obs.matrix` the stored (n, ...) array.
+        next_obs: components of s'; at an episode's end the last observation, never the reset's.
+        action: (n,) for scalar actions, else columns `a0`, `a1`, …
+        prev_action: the action one step earlier in the same episode; zeros where `t` is 0.
+        t: int64 (n,), the step within its episode, from 0.
+        terminated: bool (n,), s' is terminal.
+        truncated: bool (n,), the episode was cut off at s' (a time limit), which is not terminal.
+        reward: float64 (n,), the environment's own.
+        info: numeric entries of `info`, by key.
+        signals: recorded signals, by name.
+        episode: int64 (n,), the number of the episode a row belongs to; rows of one stand together.
+        labels: policy label of each episode number.
+    """
+
+    obs: Columns
+    next_obs: Columns
+    action: Array | Columns
+    prev_action: Array | Columns
+    t: Array
+    terminated: Array
+    truncated: Array
+    reward: Array
+    info: Columns
+    signals: Columns
+    episode: Array
+    labels: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        obs: Array,
+        next_obs: Array,
+        action: Array,
+        *,
+        reward: Array,
+        terminated: Array,
+        truncated: Array,
+        t: Array,
+        names: Sequence[str] = (),
+        prev_action: Array | None = None,
+        episode: Array | None = None,
+        infos: Sequence[Mapping[str, Any]] | Mapping[str, Array] | None = None,
+        signals: Sequence[Mapping[str, Any]] | Mapping[str, Array] | None = None,
+        labels: Mapping[int, str] | None = None,
+    ) -> Transitions:
+        """Wraps arrays of n rows without copying them.
+
+        Args:
+            obs: (n, ...) observations in the environment's dtype; `next_obs` likewise.
+            action: (n,) or (n, k).
+            names: one name for each component of a flattened observation, or none (images).
+            prev_action: derived from `action` and `t` when left out, which is right for whole episodes.
+            episode: derived from `t` when left out: a new one begins where `t` is 0.
+            infos: a dict of columns, or the list of `info` dicts; `signals` likewise.
+            labels: policy label of each episode number.
+
+        Raises:
+            DesignError: the arrays differ in length or the names do not fit.
+        """
+        n = len(obs)
+        if prev_action is None:
+            prev_action = shift_actions(action, t)
+        if episode is None:
+            episode = np.cumsum(t == 0) - (1 if n and t[0] == 0 else 0)
+        batch = cls(
+            obs=MatrixColumns("obs", obs, names),
+            next_obs=MatrixColumns("next_obs", next_obs, names),
+            action=_actions("action", action),
+            prev_action=_actions("prev_action", prev_action),
+            t=t,
+            terminated=terminated,
+            truncated=truncated,
+            reward=reward,
+            info=_columns("info", infos),
+            signals=_columns("signals", signals),
+            episode=episode,
+            labels=labels or {},
+        )
+        for name in ("next_obs", "action", "prev_action", "t", "terminated", "truncated", "reward", "episode"):
+            value = getattr(batch, name)
+            rows = len(value.matrix) if isinstance(value, Columns) else len(value)
+            if rows != n:
+                raise DesignError(f"A batch needs equally long columns: obs has {n} rows, {name} has {rows}.")
+        return batch
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        policies = ", ".join(dict.fromkeys(self.labels.values()))
+        return (
+            f"Transitions({len(self)} steps, {len(self.starts)} episodes"
+            f"{f' by {policies}' if policies else ''}, obs: {', '.join(self.obs.names) or 'unnamed'})"
+        )
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """Names of the action's components; () for a scalar action."""
+        return self.action.names if isinstance(self.action, Columns) else ()
+
+    @cached_property
+    def namespace(self) -> Namespace:
+        """The names an expression may use over this batch, as float64 (n,) arrays."""
+        return Namespace(self)
+
+    @cached_property
+    def starts(self) -> Array:
+        """Row at which each episode begins, int64 (episodes,); for `np.add.reduceat`."""
+        if not len(self):
+            return np.zeros(0, dtype=np.int64)
+        return np.flatnonzero(np.r_[True, self.episode[1:] != self.episode[:-1]])
+
+    @cached_property
+    def policy(self) -> Array:
+        """Policy label of each row, object (n,); "" where none was given."""
+        found = np.full(len(self), "", dtype=object)
+        for start, stop in zip(self.starts, [*self.starts[1:], len(self)], strict=True):
+            found[start:stop] = self.labels.get(int(self.episode[start]), "")
+        return found
+
+    def slice(self, rows: slice | Array) -> Transitions:
+        """Returns some rows: a slice (shares memory), an index array or a mask."""
+
+        def cut(value: Any) -> Any:
+            return value.take(rows) if isinstance(value, Columns) else value[rows]
+
+        episode = self.episode[rows]
+        kept = set(np.unique(episode).tolist()) if self.labels else set()
+        return Transitions(
+            obs=cut(self.obs), next_obs=cut(self.next_obs), action=cut(self.action),
+            prev_action=cut(self.prev_action), t=self.t[rows], terminated=self.terminated[rows],
+            truncated=self.truncated[rows], reward=self.reward[rows], info=cut(self.info),
+            signals=cut(self.signals), episode=episode,
+            labels={number: label for number, label in self.labels.items() if number in kept},
+        )  # fmt: skip
+
+    def episodes(self) -> list[Transitions]:
+        """Returns each episode as a batch of its own (views)."""
+        ends = [*self.starts[1:], len(self)]
+        return [self.slice(slice(int(a), int(b))) for a, b in zip(self.starts, ends, strict=True)]
+
+    def with_reward(self, reward: Array) -> Transitions:
+        """Returns the same transitions with another reward column, float64 (n,)."""
+        return replace(self, reward=reward)
+
+    @staticmethod
+    def concat(batches: Iterable[Transitions]) -> Transitions:
+        """Puts batches of the same columns one after the other; episodes are numbered anew, in order.
+
+        Raises:
+            DesignError: no batches, or their columns differ.
+        """
+        parts = list(batches)
+        if not parts:
+            raise DesignError("concat needs at least one batch of transitions.")
+        columns = [part.to_columns() for part in parts]
+        for key in dict.fromkeys(key for own in columns for key in own if key.startswith("info.")):
+            for own in columns:  # an info key that one batch never saw is missing there, not an error
+                own.setdefault(key, np.full(len(own["t"]), np.nan))
+        labels: dict[int, str] = {}
+        offset = 0
+        for part, own in zip(parts, columns, strict=True):
+            odd = sorted(own.keys() ^ columns[0].keys())
+            if odd:
+                raise DesignError(
+                    f"These batches do not have the same columns; they differ in {', '.join(odd)}."
+                )
+            numbers = offset + np.arange(len(part.starts))
+            for number, old in zip(numbers, part.episode[part.starts], strict=True):
+                if int(old) in part.labels:
+                    labels[int(number)] = part.labels[int(old)]
+            own["episode"] = np.repeat(numbers, np.diff([*part.starts, len(part)]))
+            offset += len(numbers)
+        whole = {name: np.concatenate([own[name] for own in columns]) for name in columns[0]}
+        return replace(Transitions.from_columns(whole, parts[0].meta()), labels=labels)
+
+    def meta(self) -> dict[str, Any]:
+        """Returns what `to_columns` does not say: names and row shapes, as JSON-able values."""
+        described: dict[str, Any] = {}
+        for name in ("obs", "next_obs", "action", "prev_action"):
+            value = getattr(self, name)
+            matrix = value.matrix if isinstance(value, Columns) else value
+            names = list(value.names) if isinstance(value, Columns) else []
+            described[name] = {"names": names, "shape": list(matrix.shape[1:])}
+        return described
+
+    def to_columns(self) -> dict[str, Array]:
+        """Returns flat columns in their stored dtypes, lossless together with `meta()`.
+
+        Names: `obs.<component>` (or `obs`, 2-D, where components have no names), `next_obs.…`,
+        `action` or `action.a0`…, `prev_action…`, `t`, `terminated`, `truncated`, `reward`, `episode`,
+        `policy` (object, str), `info.<key>`, `signal.<name>`.
+        """
+        columns: dict[str, Array] = {}
+        for name in ("obs", "next_obs", "action", "prev_action"):
+            value = getattr(self, name)
+            matrix = value.matrix if isinstance(value, Columns) else value
+            flat = matrix.reshape(len(matrix), -1) if matrix.ndim > 1 else matrix
+            if isinstance(value, Columns) and value.names:
+                flat = flat.reshape(len(flat), -1)
+                columns.update({f"{name}.{part}": flat[:, i] for i, part in enumerate(value.names)})
+            else:
+                columns[name] = flat
+        for name in ("t", "terminated", "truncated", "reward", "episode", "policy"):
+            columns[name] = getattr(self, name)
+        for prefix, group in (("info", self.info), ("signal", self.signals)):
+            stored = group.stored() if isinstance(group, InfoColumns) else group
+            for key in stored.names:
+                columns[f"{prefix}.{key}"] = (
+                    stored.raw(key) if isinstance(stored, MappingColumns) else stored[key]
+                )
+        return columns
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Array], meta: Mapping[str, Any] | None = None) -> Transitions:
+        """Rebuilds a batch from `to_columns()`; without `meta`, names follow the columns' order.
+
+        Raises:
+            DesignError: a needed column is missing.
+        """
+        for name in ("t", "terminated", "truncated", "reward", "episode"):
+            if name not in columns:
+                raise DesignError(f"A table of transitions needs the column {name!r}; it has {', '.join(columns)}.")
+
+        def gather(name: str) -> tuple[Array, tuple[str, ...]]:
+            prefix = f"{name}."
+            parts = [key for key in columns if key.startswith(prefix)]
+            names = tuple(key[len(prefix) :] for key in parts)
+            told = (meta or {}).get(name, {})
+            if parts:
+                names = tuple(told.get("names") or names)
+                matrix = np.stack([np.asarray(columns[prefix + part]) for part in names], axis=1)
+            elif name in columns:
+                matrix, names = np.asarray(columns[name]), ()
+            else:
+                raise DesignError(f"A table of transitions needs the column {name!r}; it has {', '.join(columns)}.")
+            return (matrix.reshape(len(matrix), *told["shape"]) if "shape" in told else matrix), names
+
+        def group(prefix: str) -> dict[str, Array]:
+            return {key[len(prefix) :]: columns[key] for key in columns if key.startswith(prefix)}
+
+        obs, names = gather("obs")
+        episode = columns["episode"]
+        policy = columns.get("policy")
+        labels: dict[int, str] = {}
+        if policy is not None and len(episode):
+            numbers, first = np.unique(episode, return_index=True)
+            labels = {int(k): str(policy[i]) for k, i in zip(numbers, first, strict=True) if policy[i]}
+        return cls.from_arrays(
+            obs, gather("next_obs")[0], gather("action")[0], names=names,
+            prev_action=gather("prev_action")[0], t=columns["t"], terminated=columns["terminated"],
+            truncated=columns["truncated"], reward=columns["reward"], episode=episode,
+            infos=group("info."), signals=group("signal."), labels=labels,
+        )  # fmt: skip
+
+
+def shift_actions(action: Array, t: Array) -> Array:
+    """Returns the action one row earlier, zeros where an episode starts (`t` is 0) or no row precedes."""
+    previous = np.zeros_like(action)
+    previous[1:] = action[:-1]
+    previous[t == 0] = 0
+    return previous
+
+
+def _actions(what: str, action: Array) -> Array | Columns:
+    if action.ndim == 1:
+        return action
+    width = int(np.prod(action.shape[1:]))
+    return MatrixColumns(what, action, [f"a{i}" for i in range(width)])
+
+
+def _columns(what: str, values: Sequence[Mapping[str, Any]] | Mapping[str, Array] | None) -> Columns:
+    if values is None or isinstance(values, Mapping):
+        return MappingColumns(what, values or {})
+    return InfoColumns(what, values)
