@@ -19,7 +19,7 @@ from gymnasium import error as gym_error
 
 from rlnb.envs.protocol import check_reset, check_step, refuse_foreign
 from rlnb.errors import EnvError, MissingExtra, did_you_mean
-from rlnb.run.fields import EnvKind, EnvReference
+from rlnb.run.env_reference import EnvKind, EnvReference
 
 CELL: Final = "__main__"
 

@@ -16,7 +16,8 @@ from typing import Any, Final
 from rlnb.errors import ExperimentError, did_you_mean
 from rlnb.run.algorithms import Algorithm, algorithm
 from rlnb.run.arguments import Kind
-from rlnb.run.fields import EnvReference, Workers, resolve_fields
+from rlnb.run.env_reference import EnvReference
+from rlnb.run.fields import Workers, resolve_fields
 from rlnb.run.noise import make_noise
 from rlnb.run.plans import CheckpointPlan, InitFrom
 from rlnb.run.references import References

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from rlnb.design.design import Design
 from rlnb.errors import ExperimentError, did_you_mean
 from rlnb.run.algorithms import GOVERNED, Algorithm, algorithm
 from rlnb.run.arguments import Argument, Kind
+from rlnb.run.env_reference import EnvReference
 from rlnb.run.plans import CheckpointPlan, InitFrom
 from rlnb.run.policies import POLICIES, resolve_policy
 from rlnb.run.references import KEY, References
@@ -23,51 +23,6 @@ class Workers(StrEnum):
 
     DUMMY = "dummy"  # in the training process, one after the other
     SUBPROCESS = "subprocess"  # one process each
-
-
-class EnvKind(StrEnum):
-    """How an environment is found again."""
-
-    ID = "id"  # a gymnasium id
-    IMPORT = "import"  # "module:name" of a class or function
-    CELL = "cell"  # defined in the notebook; exists only where its cell has run
-
-
-@dataclass(frozen=True)
-class EnvReference:
-    """Which environment, as data.
-
-    Attributes:
-        kind: how it is found.
-        value: the id, "module:name", or the name in the notebook.
-        kwargs: keyword arguments it is made with, plain data.
-    """
-
-    kind: EnvKind
-    value: str
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, value: object) -> EnvReference:
-        """Reads an id, a mapping with kind, value and kwargs, or a reference.
-
-        Raises:
-            ExperimentError: if it is none of these.
-        """
-        if isinstance(value, cls):
-            value = value.to_dict()
-        if isinstance(value, str):
-            value = {"kind": EnvKind.ID, "value": value}
-        if not isinstance(value, Mapping) or not isinstance(value.get("value"), str):
-            raise ExperimentError(f"env={value!r} names no environment; give a gymnasium id, a class or a function")
-        kind = value.get("kind", EnvKind.ID)
-        if kind not in list(EnvKind):
-            raise ExperimentError(f"env.kind={kind!r} is unknown; it is one of {', '.join(EnvKind)}")
-        return cls(EnvKind(kind), value["value"], References().freeze(value.get("kwargs") or {}, "env.kwargs"))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
-        return {"kind": self.kind.value, "value": self.value, "kwargs": dict(self.kwargs)}
 
 
 _NORMALIZE: Final = {
