@@ -169,7 +169,7 @@ def find_notebook(
         or namespace.get("PAPERMILL_INPUT_PATH")
         or environ.get("JPY_SESSION_NAME")
     )
-    if named and (path := Path(str(named)).absolute()).is_file() and _has_any(path, runs):
+    if named and (path := Path(str(named)).absolute()).is_file() and knows(path, runs):
         return path
     candidates = [path for path in sorted(Path.cwd().glob("*.ipynb")) if _has_all(path, runs)]
     if len(candidates) == 1:
@@ -197,7 +197,8 @@ def _sources(path: Path) -> tuple[set[str], set[str]]:
     return {cell.source.strip() for cell in notebook.code}, {cell.id for cell in notebook.code}
 
 
-def _has_any(path: Path, runs: Sequence[CellRun]) -> bool:
+def knows(path: Path, runs: Sequence[CellRun]) -> bool:
+    """Says whether a notebook has any of the cells that ran, or no code yet."""
     sources, ids = _sources(path)
     # A file without code cells may be a new notebook that was not saved since.
     return not sources or any(run.source.strip() in sources or run.cell_id in ids for run in runs)

@@ -19,12 +19,14 @@ class PromoteCall:
         cell: id of its cell.
         call: 1 for the first in the cell.
         names: what its experiment is called: the variable and, where the source says it, the name.
+        label: the experiment's name, where the source says it.
         straight: whether it is executed exactly once, so that it is the `call`-th when the cell runs.
     """
 
     cell: str
     call: int
     names: tuple[str, ...]
+    label: str | None
     straight: bool
 
 
@@ -42,7 +44,9 @@ def find_promotes(notebook: Notebook) -> list[PromoteCall]:
             if isinstance(node, ast.Call) and _is_promote(node.func):
                 count += 1
                 straight = straight and once
-                calls.append(PromoteCall(cell.id, count, _names(node, labels), straight))
+                variable, name = _names(node, labels)
+                names = tuple(dict.fromkeys(filter(None, (variable, name))))
+                calls.append(PromoteCall(cell.id, count, names, name, straight))
     return calls
 
 
@@ -89,21 +93,24 @@ def _label(value: ast.expr, labels: dict[str, str]) -> str | None:
     return texts[0] if texts else None
 
 
-def _names(call: ast.Call, labels: dict[str, str]) -> tuple[str, ...]:
+def _names(call: ast.Call, labels: dict[str, str]) -> tuple[str | None, str | None]:
+    """The variable that holds a call's experiment, and the experiment's name; each where it is known."""
     first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "exp"), None)
     if first is None:
-        return ()
-    names = [first.id] if isinstance(first, ast.Name) else []
-    label = _label(first, labels)
-    return tuple(names + ([label] if label and label not in names else []))
+        return None, None
+    return (first.id if isinstance(first, ast.Name) else None), _label(first, labels)
 
 
-def choose_target(notebook: Notebook, experiment: str | None) -> PromoteCall:
+def choose_target(notebook: Notebook, experiment: str | None) -> PromoteCall | None:
     """Choose the call that trains when there is no kernel to say it.
 
     Args:
         notebook: frozen.
         experiment: the name of the experiment, or of its variable; None takes the only call.
+
+    Returns:
+        The call, or None when the source does not tell (a call in a loop or function, an experiment
+        without a literal name): then the job takes the first call whose experiment has that name.
 
     Raises:
         CaptureError: the notebook has no `promote()` call.
@@ -115,20 +122,20 @@ def choose_target(notebook: Notebook, experiment: str | None) -> PromoteCall:
     names = list(dict.fromkeys(name for call in calls for name in call.names))
     if experiment is None:
         if len(calls) == 1:
-            return calls[0]
+            return calls[0] if calls[0].straight else None
         raise UsageError(
             f"{notebook.path.name} has {len(calls)} promote() calls; say which with --experiment NAME "
             f"({', '.join(names) or 'their experiments have no names in the source'})."
         )
     fitting = [call for call in calls if experiment in call.names]
     if len(fitting) == 1:
-        return fitting[0]
+        return fitting[0] if fitting[0].straight else None
     if fitting:
         raise UsageError(
             f"{len(fitting)} promote() calls of {notebook.path.name} are for {experiment!r}; give them names of their own."
         )
-    if unnamed := [call for call in calls if not call.names]:
-        return unnamed[0]
+    if any(not call.names for call in calls):
+        return None
     raise UsageError(
         f"No promote() call of {notebook.path.name} is for an experiment {experiment!r} (it has "
         f"{', '.join(names)}).{did_you_mean(experiment, names)}"

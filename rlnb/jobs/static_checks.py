@@ -22,9 +22,9 @@ _OPAQUE_CALLS = frozenset(
     {"exec", "globals", "run_line_magic", "run_cell_magic", "setattr", "run_cell", "push", "ex"}
 )
 #: Magics that define no names of their own; the others are taken to define anything.
-_PLAIN_MAGICS = frozenset(
-    """matplotlib config load_ext reload_ext autoreload time timeit pip conda cd pwd ls env set_env who whos xmode
-    precision system sx html javascript latex markdown svg writefile bash sh script capture prun memit""".split()
+_PLAIN_MAGICS = re.compile(
+    "matplotlib|config|(re)?load_ext|autoreload|timeit?|pip|conda|cd|pwd|ls|env|set_env|whos?|xmode|precision|system"
+    "|sx|html|javascript|latex|markdown|svg|writefile|bash|sh|script|capture|prun|memit"
 )
 
 
@@ -185,7 +185,7 @@ def _is_plain_magic(call: ast.Call, called: str) -> bool:
         called in ("run_line_magic", "run_cell_magic")
         and bool(call.args)
         and isinstance(call.args[0], ast.Constant)
-        and call.args[0].value in _PLAIN_MAGICS
+        and _PLAIN_MAGICS.fullmatch(str(call.args[0].value)) is not None
     )
 
 

@@ -1,0 +1,168 @@
+"""`promote()` inside a job: the target call trains, every other call is told that it is not meant."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlnb.errors import ExperimentError, FingerprintMismatch
+from rlnb.run.events import EventLog
+from rlnb.run.experiment import ExperimentSpec
+from rlnb.run.findings import Level
+from rlnb.run.identity import JobIdentity, current_cell
+from rlnb.run.index import Index, describe_record
+from rlnb.run.layout import RunLayout, read_json
+from rlnb.run.record import RunRecord, Target, complete_record, read_record
+
+if TYPE_CHECKING:
+    from rlnb.experiment import Experiment
+    from rlnb.job import Job
+
+
+class NotThisRun:
+    """What a `promote()` returns inside a job that is not the run it would start.
+
+    It takes the place of a `Job`, so that the cells after it run: whatever is asked of it does
+    nothing, says so, and returns the handle itself.
+    """
+
+    def __init__(self, name: str, run_id: str) -> None:
+        self._text = f"promote({name!r}) is not part of this run ({run_id})"
+
+    def __repr__(self) -> str:
+        return f"<{self._text}>"
+
+    def __getattr__(self, name: str) -> Callable[..., NotThisRun]:
+        if name.startswith("_"):
+            # IPython and copy look for optional methods of this form and must not find them.
+            raise AttributeError(name)
+
+        def nothing(*_: Any, **__: Any) -> NotThisRun:
+            print(f"{name}() does nothing: {self._text}.")
+            return self
+
+        return nothing
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __bool__(self) -> bool:
+        return True
+
+
+@dataclass
+class _Calls:
+    """How many `promote()` calls this execution of a cell has made, and whether one has trained."""
+
+    execution: tuple[str | None, int] | None = None
+    count: int = 0
+    trained: set[Path] = field(default_factory=set)
+
+    def next(self) -> Target:
+        """Counts one call; returns where it stands."""
+        execution = current_cell()
+        if execution != self.execution:
+            self.execution, self.count = execution, 0
+        self.count += 1
+        return Target(execution[0], self.count)
+
+
+_calls = _Calls()
+
+
+def promote_inside(exp: Experiment, identity: JobIdentity) -> Job | NotThisRun:
+    """Trains when this call is the run's target; the job ignores its own store and options.
+
+    Raises:
+        FingerprintMismatch: the experiment is not the one that was promoted; both values are named.
+        ExperimentError: the rehearsal of a run that was promoted without a kernel found errors.
+    """
+    from rlnb.job import Job
+
+    here = _calls.next()
+    layout = RunLayout(identity.root)
+    record = read_record(layout)
+    if not _is_target(identity, record, exp, here) or identity.root in _calls.trained:
+        handle = NotThisRun(exp.name, layout.id)
+        print(f"{handle!r}".strip("<>") + "; it does nothing here.")
+        return handle
+    _calls.trained.add(identity.root)
+    if read_json(layout.training_json) is not None:
+        print(f"{layout.id} has finished its training in an earlier attempt.")
+        return Job(layout.id, layout)
+    changed = exp.with_changes(**record.changes) if record.changes else exp
+    _settle(changed, layout, record, here)
+    _train(changed, layout, identity.attempt)
+    return Job(layout.id, layout)
+
+
+def _is_target(identity: JobIdentity, record: RunRecord, exp: Experiment, here: Target) -> bool:
+    """Whether a call is the one that trains; a run promoted without a kernel may know a name only."""
+    cell = record.target.cell if identity.cell is None else identity.cell
+    if cell is not None:
+        return here.cell == cell and here.call == (identity.call if identity.cell else record.target.call)
+    return record.experiment_name in (None, exp.name)
+
+
+def _settle(exp: Experiment, layout: RunLayout, record: RunRecord, here: Target) -> None:
+    """Makes sure that what is about to train is what run.yaml says, or fills that in the first time."""
+    spec = exp.spec
+    if record.experiment is not None:
+        promoted = ExperimentSpec.from_dict(record.experiment)
+        if promoted.fingerprint() != spec.fingerprint():
+            raise FingerprintMismatch(describe_differences(layout.id, promoted, spec))
+        return
+    if not record.notebook.get("checked", True):
+        _rehearse(exp, layout)
+    completed = complete_record(
+        layout, experiment=spec.to_dict(), fingerprint=spec.fingerprint(), name=spec.name, target=here
+    )
+    Index().upsert(layout.id, **describe_record(completed))
+
+
+def describe_differences(run_id: str, promoted: ExperimentSpec, now: ExperimentSpec) -> str:
+    """One sentence that names each differing field with both values."""
+    differences = promoted.differences(now)
+    named = "; ".join(
+        f"{field} was {mine!r} and is now {theirs!r}" for field, mine, theirs in differences[:8]
+    )
+    more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
+    return (
+        f"The notebook of {run_id} now makes another experiment than the one that was promoted: {named}{more}. "
+        "A cell before promote() depends on something outside the notebook (time, random numbers, a changed file, "
+        "an environment variable); make it constant and promote again."
+    )
+
+
+def _rehearse(exp: Experiment, layout: RunLayout) -> None:
+    from rlnb.train.rehearse import rehearse
+
+    with tempfile.TemporaryDirectory(prefix="rlnb-check-") as folder:
+        findings = rehearse(exp.spec, make_env=exp.make_env, design=exp.design, folder=Path(folder))
+    events = EventLog(layout)
+    for finding in findings:
+        if finding.level is not Level.INFO:
+            events.append("check", str(finding), code=finding.code)
+    errors = [finding.message for finding in findings if finding.level is Level.ERROR]
+    if errors:
+        raise ExperimentError("The rehearsal before training found: " + " ".join(errors))
+
+
+def _train(exp: Experiment, layout: RunLayout, attempt: int) -> None:
+    from rlnb.train.trainer import train
+
+    train(
+        exp.spec,
+        make_env=exp.make_env,
+        design=exp.design,
+        layout=layout,
+        attempt=attempt,
+        callbacks=exp.callbacks,
+        signals=exp.signals,
+    )

@@ -1,0 +1,205 @@
+"""Starting a run: find the one that is the same, or write a working copy and submit it."""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import os
+import re
+import secrets
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import rlnb
+from rlnb import settings
+from rlnb.errors import RlnbError, UsageError, did_you_mean
+from rlnb.jobs.bundle import write_bundle
+from rlnb.jobs.environment import describe_environment, lock_text
+from rlnb.jobs.parameters import to_record
+from rlnb.prepare import Prepared
+from rlnb.run.host import hostname, utc_now
+from rlnb.run.index import Index, describe_state
+from rlnb.run.layout import RunLayout
+from rlnb.run.record import Limits, RunRecord, read_record, write_record
+from rlnb.run.status import State, observe
+from rlnb.source import join_run_url
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a run besides its notebook.
+
+    Attributes:
+        name: of the experiment, as far as it is known.
+        store: resolved.
+        exclusive: whether the store honours exclusive create, None when it was not tried.
+        experiment: `ExperimentSpec.to_dict()`, None when only the job can tell.
+        fingerprint: of the experiment, None when only the job can tell.
+        experiment_name: which experiment to train, when the source does not tell the call.
+        checked: whether the rehearsal is done or waived; else the job does it before it trains.
+        tags, group: to find it by.
+        env_vars: names of variables that reach the job.
+        retries: failed attempts that may be followed by another.
+        hold: seconds it stays paused in place; None takes the setting.
+    """
+
+    name: str
+    store: str
+    exclusive: bool | None = None
+    experiment: dict[str, Any] | None = None
+    fingerprint: str | None = None
+    experiment_name: str | None = None
+    checked: bool = True
+    tags: tuple[str, ...] = ()
+    group: str | None = None
+    env_vars: tuple[str, ...] = ()
+    retries: int = 3
+    hold: float | None = None
+
+
+def find_same(prepared: Prepared, fingerprint: str | None) -> tuple[RunLayout, State] | None:
+    """Returns a living, suspended or completed run of the same notebook, design and parameters.
+
+    Args:
+        prepared: what would be promoted.
+        fingerprint: of the experiment, None when only a job can tell; then the key alone decides.
+    """
+    index = Index()
+    if not index.path.exists():
+        index.rebuild()
+    for row in index.rows(key=prepared.key):
+        layout = RunLayout(Path(row.folder))
+        try:
+            record = read_record(layout)
+            state = observe(layout).state
+        except RlnbError:
+            continue  # its folder was removed or is of a newer format: not a run to attach to
+        known = record.fingerprint is not None and fingerprint is not None
+        same = not known or record.fingerprint == fingerprint
+        if same and not record.changes and (state.living or state in (State.SUSPENDED, State.COMPLETED)):
+            return layout, state
+    return None
+
+
+@contextmanager
+def one_promotion_at_a_time() -> Iterator[None]:
+    """Keeps two promotions of the same thing, made at the same moment, from starting two runs."""
+    settings.home().mkdir(parents=True, exist_ok=True)
+    with open(settings.home() / "promote.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def start_run(prepared: Prepared, asked: Asked) -> RunLayout:
+    """Writes the working copy of a new run (run.yaml last), lists it and submits it.
+
+    Raises:
+        UsageError: an allow-listed variable is not set, or retries are negative.
+        RunError: the supervisor did not start; the run folder stays, so that its log can be read.
+    """
+    from rlnb.jobs.executors.local import LocalExecutor
+
+    check_asked(asked)
+    layout = _new_folder(asked.name)
+    try:
+        record = _record(layout, prepared, asked)
+        environment = describe_environment(prepared.folder, prepared.redactor)
+        sha = write_bundle(
+            layout,
+            prepared.bundle,
+            notebook=prepared.notebook.to_json(),
+            notebook_name=prepared.notebook.path.name,
+            environment=environment,
+            lock=lock_text(environment["packages"]),
+        )
+        index = Index()
+        index.trust(sha)
+        write_record(layout, record)
+        index.add(layout, record, url=join_run_url(asked.store, record.id), state=State.QUEUED)
+    except BaseException:
+        shutil.rmtree(layout.root, ignore_errors=True)
+        Index().remove(layout.id)
+        raise
+    LocalExecutor().submit(layout)
+    index.upsert(layout.id, state=describe_state(layout)["state"])
+    return layout
+
+
+def check_asked(asked: Asked) -> None:
+    """Raises UsageError when an allow-listed variable is not set, or a number is out of range."""
+    for name in asked.env_vars:
+        if name not in os.environ:
+            raise UsageError(f"env_vars names {name!r}, which is not set here; set it or take it out.{did_you_mean(name, os.environ)}")  # fmt: skip
+    if asked.retries < 0:
+        raise UsageError(f"retries={asked.retries} is negative; give 0 or more.")
+    if asked.hold is not None and asked.hold < 0:
+        raise UsageError(f"hold={asked.hold} is negative; give seconds, 0 or more.")
+
+
+def _new_folder(name: str) -> RunLayout:
+    """Makes a folder `exp-<date>-<name>-<4 hex>` that nobody has."""
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "run"
+    parent = settings.runs_dir()
+    parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        root = parent / f"exp-{utc_now()[:10]}-{slug}-{secrets.token_hex(2)}"
+        try:
+            root.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        return RunLayout(root)
+
+
+def _record(layout: RunLayout, prepared: Prepared, asked: Asked) -> RunRecord:
+    limits = Limits(
+        retries=asked.retries,
+        hold=settings.hold() if asked.hold is None else asked.hold,
+        grace=settings.grace(),
+        backoff=settings.backoff(),
+        hang=settings.hang(),
+    )
+    return RunRecord(
+        id=layout.id,
+        name=asked.name,
+        created=utc_now(),
+        rlnb=rlnb.__version__,
+        owner={"user": getpass.getuser(), "host": hostname()},
+        store={"url": asked.store, "exclusive": asked.exclusive},
+        notebook={
+            "path": str(prepared.notebook.path),
+            "folder": str(prepared.folder),
+            "checked": asked.checked,
+        },
+        target=prepared.target,
+        parameters={name: to_record(value, name) for name, value in prepared.parameters.items()},
+        experiment=asked.experiment,
+        experiment_name=asked.experiment_name,
+        fingerprint=asked.fingerprint,
+        key=prepared.key,
+        tags=list(dict.fromkeys([*asked.tags, *(asked.experiment or {}).get("tags", ())])),
+        group=asked.group,
+        limits=limits,
+        kernel={"python": sys.executable},
+        pass_env=list(asked.env_vars),
+    )
+
+
+def describe_same(layout: RunLayout, state: State) -> str:
+    """One sentence that says to which run a promotion has re-attached."""
+    do = {State.SUSPENDED: "; job.resume() lets it go on", State.PAUSED: "; job.resume() lets it go on"}.get(
+        state, ""
+    )
+    return (
+        f"{layout.id} is {state.value} with this notebook, design and parameters: attached to it{do} "
+        "(new=True starts another)."
+    )
+
+
+def names_of(tags: Iterable[str]) -> tuple[str, ...]:
+    """Returns tags as a tuple; a single string is one tag, not its letters."""
+    return (tags,) if isinstance(tags, str) else tuple(tags)

@@ -1,0 +1,182 @@
+"""From a notebook to what a run needs of it: frozen cells, bundle, target, and what makes it the same.
+
+Both `promote()` in a kernel and `rlnb promote` go through `prepare`; they differ in what they know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rlnb.errors import CaptureError, SecretError, UsageError, did_you_mean
+from rlnb.jobs.bundle import Bundle
+from rlnb.jobs.capture import CellRun
+from rlnb.jobs.collect import collect, refuse_secrets
+from rlnb.jobs.freeze import freeze
+from rlnb.jobs.localmodules import live_modules
+from rlnb.jobs.notebook import INJECTED, Notebook
+from rlnb.jobs.parameters import check_parameters, inject, injected_values, to_source
+from rlnb.jobs.static_checks import check_input
+from rlnb.run.findings import Finding, Level
+from rlnb.run.record import Target
+from rlnb.run.secrets import Redactor, describe_secret, find_userinfo
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a run takes from its notebook.
+
+    Attributes:
+        notebook: frozen, with the parameters of this run injected.
+        bundle: the files that go along.
+        target: the call that trains; its cell is None when only the job can tell.
+        parameters: values for the parameters cell.
+        findings: what freezing and bundling have to say.
+        redactor: of this process's secrets.
+    """
+
+    notebook: Notebook
+    bundle: Bundle
+    target: Target
+    parameters: Mapping[str, Any]
+    findings: tuple[Finding, ...]
+    redactor: Redactor
+
+    @property
+    def folder(self) -> Path:
+        """The notebook's folder."""
+        return self.notebook.path.parent
+
+    def with_parameters(self, values: Mapping[str, Any]) -> Prepared:
+        """Returns the same with further parameters, which are checked.
+
+        Raises:
+            ParameterError: a name is unknown to the parameters cell, or a value cannot be carried.
+            SecretError: a name or value looks like a secret.
+        """
+        check_parameters(self.notebook, values, self.redactor)
+        parameters = {**self.parameters, **values}
+        return replace(self, notebook=inject(self.notebook, parameters), parameters=parameters)
+
+    @property
+    def key(self) -> str:
+        """What two promotions of the same thing have in common.
+
+        Cells after the target do not count: looking at the job in a new cell below is no new run.
+        Neither do recordings, whose bytes may differ although their content is the same.
+        """
+        codes = []
+        for cell in self.notebook.code:
+            if cell.in_job and INJECTED not in cell.tags:
+                codes.append(cell.source)
+            if cell.id == self.target.cell:
+                break
+        files = {
+            file.name: hashlib.sha256(file.path.read_bytes()).hexdigest()
+            for file in self.bundle.files
+            if file.why != "literal" or file.path.suffix in (".yaml", ".yml", ".json", ".toml")
+        }
+        identity = {
+            "notebook": str(self.notebook.path),
+            "code": codes,
+            "call": self.target.call,
+            "parameters": {name: to_source(value, name) for name, value in sorted(self.parameters.items())},
+            "files": files,
+        }
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def prepare(
+    notebook: Notebook,
+    runs: Sequence[CellRun] = (),
+    *,
+    call: int = 1,
+    target: Target | None = None,
+    include: Iterable[str | Path] = (),
+    store: str,
+) -> Prepared:
+    """Freezes a notebook and finds what its job needs.
+
+    Args:
+        notebook: the saved file.
+        runs: what ran in this kernel; empty without one.
+        call: the n-th `promote()` of the running cell.
+        target: the call that trains, when no cell is running.
+        include: further files of the notebook's folder.
+        store: resolved; a folder store inside the notebook's folder is not bundled.
+
+    Raises:
+        CaptureError: a cell asks for input, a file is missing, or the bundle is over its cap.
+        SecretError: a secret's value would be written down.
+    """
+    frozen = freeze(notebook, runs)
+    kept = injected_values(frozen.notebook)
+    code = inject(frozen.notebook, kept)
+    if questions := check_input(code):
+        raise CaptureError(questions[0].message)
+    redactor = Redactor.from_environ()
+    folder = notebook.path.parent
+    sources = [cell.source for cell in code.code if cell.in_job]
+    exclude = [notebook.path, *([Path(store)] if "://" not in store else [])]
+    bundle = collect(
+        folder,
+        sources,
+        include=include,
+        live_modules=(lambda: live_modules(folder)) if runs else None,
+        exclude=exclude,
+    )
+    texts = [
+        (f"Cell {number} of the notebook", cell.source) for number, cell in enumerate(code.cells, start=1)
+    ]
+    refuse_secrets(bundle, texts, redactor)
+    findings = list(frozen.findings)
+    for number, cell in enumerate(code.cells, start=1):
+        if what := describe_secret(cell.source):
+            findings.append(Finding(Level.WARNING, "secret_like", f"Cell {number} holds what looks like {what}, and the notebook is written to the store; read it from an environment variable instead."))  # fmt: skip
+    for name in bundle.folders:
+        findings.append(Finding(Level.INFO, "folder_left_out", f"The folder {name!r} stays here; include=[{name!r}] takes it along."))  # fmt: skip
+    chosen = target or Target(frozen.target, call if frozen.target is not None else 1)
+    return Prepared(code, bundle, chosen, kept, tuple(findings), redactor)
+
+
+def resolve_store(store: str | Path, *, base: Path) -> str:
+    """Returns the store's address, absolute.
+
+    Args:
+        store: a folder (relative to `base`), or a URL.
+        base: the notebook's folder for `promote()`, the shell's for the command line.
+
+    Raises:
+        UsageError: the scheme is unknown, or `memory://`, which ends with the process.
+        SecretError: the URL carries a password.
+    """
+    text = os.fspath(store)
+    if find_userinfo(text) or ("@" in text.partition("://")[2].partition("/")[0] and "://" in text):
+        raise SecretError(
+            "The store's URL carries credentials, and run.yaml would keep them; take them out of the URL and put "
+            "them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or your credentials file."
+        )
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        return str((base / Path(text).expanduser()).resolve())
+    known = ("file", "s3", "obs")
+    if scheme == "memory":
+        raise UsageError(
+            "store='memory://…' ends with the process that holds it; use a folder, s3:// or obs://."
+        )
+    if scheme not in known:
+        raise UsageError(f"The store {text!r} has the unknown scheme {scheme!r}; use a folder, file://, s3:// or obs://.{did_you_mean(scheme, known)}")  # fmt: skip
+    if scheme == "file":
+        if not rest.startswith("/"):
+            raise UsageError(
+                f"The store {text!r} is not absolute; write file:///folder, or the path without file://."
+            )
+        return str(Path(rest).resolve())
+    if not rest.strip("/"):
+        raise UsageError(f"The store {text!r} names no bucket; write {scheme}://bucket/prefix.")
+    return text
