@@ -93,3 +93,8 @@ def spool_limit() -> int:
 def max_running() -> int:
     """Jobs of this user that may run at once on this machine; 0 means no limit."""
     return int(_number("RLNB_MAX_RUNNING", 0))
+
+
+def least_free() -> float:
+    """Free bytes on the run folders' disk below which training is paused."""
+    return _number("RLNB_LEAST_FREE", 200e6)

@@ -1,0 +1,1 @@
+"""Where a job runs: one module per place, one seam for all."""
