@@ -1,0 +1,219 @@
+"""The image of a run that stays for readers without a kernel: GitHub, nbviewer, an executed notebook.
+
+Drawn with matplotlib's object-oriented interface on its own canvas, so that neither pyplot's global
+figures nor the notebook's backend are touched. The background is white in every theme.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from rlnb.view.facts import Facts, Tone, number
+from rlnb.view.figures import PALETTE, X_LABEL
+from rlnb.view.history import History
+from rlnb.view.panels import LineStyle, Panel, panels_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import Locator
+
+WIDTH = 960
+"""Width of the image in CSS pixels."""
+
+_DPI = 160  # sharp on screens of twice the resolution, without doubling the notebook's size
+_COLUMNS = 3
+_INK, _SOFT, _GRID = "#222222", "#616161", "#e8e8e8"
+_TONES = {Tone.BUSY: "#1d63d8", Tone.GOOD: "#16803c", Tone.WAITING: "#9a6200", Tone.BAD: "#c8291f"}
+
+
+class ImageFormat(StrEnum):
+    """What the image is encoded as."""
+
+    PNG = "png"
+    SVG = "svg"
+
+
+def still_image(
+    history: History, facts: Facts, *, form: ImageFormat = ImageFormat.PNG, points: int = 600
+) -> bytes:
+    """Draws the last picture of a run.
+
+    Args:
+        history: the run's rows.
+        facts: state and progress for the heading.
+        form: PNG at more than the screen's resolution, or SVG.
+        points: the most points of a line.
+    """
+    panels = panels_of(history, points=points)
+    return panels_image(panels, facts, form=form, history=history)
+
+
+def panels_image(
+    panels: list[Panel],
+    facts: Facts,
+    *,
+    form: ImageFormat = ImageFormat.PNG,
+    history: History | None = None,
+    state: str | None = None,
+    tone: Tone | None = None,
+) -> bytes:
+    """Draws panels below a heading; see `still_image`.
+
+    Args:
+        panels: the charts.
+        facts: what the heading says.
+        form: PNG or SVG.
+        history: where attempts and checkpoints are marked; no marks when None.
+        state: the state in words, when it is not that of `facts` (a group).
+        tone: likewise.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = min(_COLUMNS, max(1, len(panels)))
+    rows = max(1, -(-len(panels) // columns))
+    head, each = 0.72, 1.9 if columns > 1 else 3.6  # inches
+    height = head + each * rows
+    figure = Figure(figsize=(WIDTH / 96, height), facecolor="white")
+    canvas = FigureCanvasAgg(figure)
+    _heading(figure, facts, height, state or facts.state_words, _TONES[tone or facts.tone])
+    grid = figure.add_gridspec(
+        rows, columns, left=0.068, right=0.985, top=1 - (head + 0.25) / height,
+        bottom=0.52 / height, hspace=0.58, wspace=0.28,
+    )  # fmt: skip
+    for place, panel in enumerate(panels):
+        axes = figure.add_subplot(grid[place // columns, place % columns])
+        _draw(axes, panel, history, first=place == 0, columns=columns)
+    if history is not None:
+        notes = ["▲ checkpoint"] * bool(history.checkpoints) + ["┆ a new attempt took up the run"] * bool(
+            history.attempts
+        )
+        figure.text(0.988, 0.05 / height, "    ".join(notes), size=7, color=_SOFT, ha="right", va="bottom")
+    buffer = io.BytesIO()
+    form = ImageFormat(form)
+    if form is ImageFormat.SVG:
+        figure.savefig(
+            buffer, format="svg", metadata={"Date": None}
+        )  # no date: it would change with every save
+    else:
+        figure.set_dpi(_DPI)
+        canvas.draw()  # type: ignore[no-untyped-call]
+        _write_png(canvas, buffer)
+    return buffer.getvalue()
+
+
+def _write_png(canvas: FigureCanvasAgg, buffer: io.BytesIO) -> None:
+    """Encodes with a palette of 128 colours: a third of the bytes in every saved notebook, to the eye the same."""
+    from PIL import Image
+
+    size = canvas.get_width_height(physical=True)
+    pixels = canvas.buffer_rgba()  # type: ignore[no-untyped-call]
+    image = Image.frombuffer("RGBA", size, pixels, "raw", "RGBA", 0, 1).convert("RGB")
+    image.quantize(128).save(buffer, format="png", optimize=True, dpi=(_DPI, _DPI))
+
+
+def _heading(figure: Figure, facts: Facts, height: float, state: str, color: str) -> None:
+    def line(inches: float) -> float:
+        return 1 - inches / height
+
+    figure.text(
+        0.012,
+        line(0.2),
+        facts.name or facts.id,
+        size=12,
+        weight="bold",
+        color=_INK,
+        va="center",
+        parse_math=False,
+    )
+    figure.text(0.988, line(0.2), state, size=10, weight="bold", color=color, va="center", ha="right")
+    what = " · ".join(part for part in (facts.what, facts.id if facts.name else "") if part)
+    figure.text(0.012, line(0.41), what, size=8.5, color=_SOFT, va="center", parse_math=False)
+    words = " · ".join([facts.progress_words, *facts.details])
+    figure.text(0.988, line(0.41), words, size=8.5, color=_SOFT, va="center", ha="right", parse_math=False)
+    bar = figure.add_axes((0.012, line(0.58), 0.976, 0.055 / height))
+    bar.set_axis_off()
+    bar.set_xlim(0, 1)
+    bar.set_ylim(0, 1)
+    bar.axhspan(0, 1, color=_GRID)
+    if facts.fraction:
+        bar.axvspan(0, facts.fraction, color=color)
+
+
+def _draw(axes: Axes, panel: Panel, history: History | None, *, first: bool, columns: int) -> None:
+    solid = sum(line.style is LineStyle.LINE for line in panel.lines)
+    pairs = list(zip(panel.lines, panel.ys, panel.last, strict=True))
+    for place, (line, y, last) in enumerate(pairs):
+        color = PALETTE[line.color % len(PALETTE)]
+        if line.style is LineStyle.UPPER:
+            axes.fill_between(panel.x, y, pairs[place + 1][1], color=color, alpha=0.18, linewidth=0)
+        elif line.style is LineStyle.FAINT:
+            axes.plot(panel.x, y, color=color, linewidth=0.5, alpha=0.3)
+        elif line.style is LineStyle.LINE:
+            label = f"{line.label} {number(last)}" if math.isfinite(last) else line.label
+            marker = "o" if len(panel.x) < 3 else ""  # one point alone makes no line
+            axes.plot(panel.x, y, color=color, linewidth=1.3, label=label, marker=marker, markersize=3)
+    axes.set_title(panel.title, loc="left", size=9, weight="bold", color=_INK, pad=4)
+    if panel.note:
+        axes.set_title(panel.note, loc="right", size=7, color=_SOFT, pad=4)
+    axes.set_xlabel(X_LABEL, size=7.5, color=_SOFT, labelpad=2)
+    axes.set_ylabel(panel.unit, size=7.5, color=_SOFT, labelpad=2)
+    axes.yaxis.set_label_coords(
+        -0.17 if columns > 1 else -0.045, 0.5
+    )  # the same in all, whatever the width of the tick labels
+    axes.tick_params(labelsize=7, colors=_SOFT, length=2, pad=2)
+    axes.grid(color=_GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color("#bdbdbd")
+    axes.xaxis.set_major_formatter(_steps)
+    axes.xaxis.set_major_locator(_few_ticks())
+    if history is not None:
+        _mark(axes, history, first=first)
+    if not len(panel.x):
+        axes.text(0.5, 0.5, "no values yet", transform=axes.transAxes, ha="center", size=8, color=_SOFT)
+    elif solid > 1:
+        axes.legend(
+            fontsize=6.5, frameon=False, loc="best", handlelength=1.2, labelspacing=0.25, borderaxespad=0.2
+        )
+
+
+def _mark(axes: Axes, history: History, *, first: bool) -> None:
+    axes.set_xlim(0, max(1, history.last_step))
+    axes.plot(
+        history.checkpoints,
+        [0] * len(history.checkpoints),
+        linestyle="none",
+        marker="^",
+        markersize=3,
+        color=_SOFT,
+        transform=axes.get_xaxis_transform(),
+        clip_on=False,
+    )
+    for mark in history.attempts:
+        axes.axvline(mark.step, color=_SOFT, linewidth=0.8, linestyle=(0, (4, 3)))
+        if first:
+            axes.annotate(
+                mark.label, (mark.step, 1), xycoords=axes.get_xaxis_transform(), xytext=(2, -7),
+                textcoords="offset points", size=6.5, color=_SOFT,
+            )  # fmt: skip
+
+
+def _steps(value: float, _position: object = None) -> str:
+    """Writes a step count short: 0, 500, 20k, 1.5M."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= limit:
+            return f"{value / limit:.4g}{unit}"
+    return f"{value:g}"
+
+
+def _few_ticks() -> Locator:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(nbins=5, integer=True)
