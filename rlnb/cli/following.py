@@ -1,0 +1,86 @@
+"""Following a job in a terminal: one line that moves, or one line now and then in a log file."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from rlnb.cli.output import JOB_FAILED, OK
+from rlnb.errors import JobFailed
+
+if TYPE_CHECKING:
+    from rlnb.job import Job
+
+REDRAW = 0.5  # seconds between two looks at the run folder
+LOG_EVERY = 10.0  # seconds between two lines where a line cannot be redrawn
+
+
+def follow(job: Job, *, quiet: bool = False, timeout: float | None = None) -> int:
+    """Shows progress until the job rests: ended, suspended, or paused.
+
+    Args:
+        job: the job.
+        quiet: print nothing on stdout (`--json`).
+        timeout: seconds to wait at most; None waits for ever.
+
+    Returns:
+        The command's exit code: 0 completed or at rest by request, 1 failed or lost.
+
+    Raises:
+        JobFailed: the job has failed; its message is what the job's `exception` says.
+        TimeoutError: the job was still going after `timeout` seconds.
+    """
+    line = ProgressLine(quiet=quiet)
+    deadline = None if timeout is None else time.monotonic() + timeout
+    try:
+        while True:
+            job.refresh()
+            line.show(job.progress_text())
+            if job.at_rest:
+                break
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"{job.id} is still {job.state.value} after {timeout:g} s; it goes on.")
+            time.sleep(REDRAW)
+    finally:
+        line.close()
+    if job.failed:
+        raise JobFailed(job.failure_text(), job)
+    return OK
+
+
+class ProgressLine:
+    """One terminal line that is redrawn; in a pipe, a new line every ten seconds or at a change of state."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+        self.moving = not quiet and sys.stdout.isatty()
+        self._last, self._state, self._printed = "", "", -LOG_EVERY
+
+    def show(self, text: str) -> None:
+        """Shows `text` in place of what was shown before."""
+        if self.quiet or text == self._last:
+            return
+        self._last = text
+        if self.moving:
+            width = shutil.get_terminal_size().columns - 1
+            sys.stdout.write("\r" + text[:width].ljust(width))
+            sys.stdout.flush()
+            return
+        state = text.split(" ", 1)[0]
+        now = time.monotonic()
+        if state != self._state or now - self._printed >= LOG_EVERY:
+            self._state, self._printed = state, now
+            print(text, flush=True)
+
+    def close(self) -> None:
+        """Ends the line."""
+        if self.moving and self._last:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+        elif not self.quiet and self._last:
+            print(self._last, flush=True)
+
+
+__all__ = ["JOB_FAILED", "ProgressLine", "follow"]

@@ -1,0 +1,82 @@
+"""Entry point of `rlnb`: one parser, one way to fail.
+
+Exit codes: 0 ok, 1 the job failed, 2 everything that kept the command from doing what it was asked
+(bad usage, an unknown run, an unreachable store). So a script may take 1 as "the job failed" and nothing
+else. Errors are one sentence on stderr; with `--json` stdout stays JSON: `{"error": "…"}`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from rlnb.cli import control, inspection, promotion, tools
+from rlnb.cli.output import OK, USAGE, failure, print_json
+from rlnb.errors import JobFailed, RlnbError, did_you_mean
+
+INTERRUPTED = 130
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with a nearest-match hint for a misspelt command."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        """Prints one sentence and exits with 2."""
+        if "invalid choice: " in message:
+            word = message.split("invalid choice: ", 1)[1].split("(")[0].strip().strip("'\"")
+            choices = [name.strip().strip("'\"") for name in message.split("choose from ", 1)[-1].rstrip(")").split(",")]
+            message = f"{word!r} is not a command of rlnb.{did_you_mean(word, choices)} `rlnb --help` lists them."
+        self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Returns the parser of every command; each subparser carries its function as `run`."""
+    parser = Parser(prog="rlnb", description="Promote notebooks to detached training jobs, and look after them.")
+    parser.add_argument("--version", action="store_true", help="print rlnb's version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for module in (promotion, inspection, control, tools):
+        module.register(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        argv: the words after `rlnb`; None takes the process's own.
+
+    Returns:
+        The exit code.
+    """
+    parser = build_parser()
+    try:
+        arguments = parser.parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    if arguments.version:
+        import rlnb
+
+        print(rlnb.__version__)
+        return OK
+    if arguments.command is None:
+        parser.print_help(sys.stderr)
+        return USAGE
+    as_json = bool(getattr(arguments, "json", False))
+    try:
+        return int(arguments.run(arguments))
+    except JobFailed as error:
+        return failure(error, code=1, as_json=as_json)
+    except (RlnbError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            # `rlnb logs | head`: the reader has seen enough. Python would complain again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return OK
+        return failure(error, code=USAGE, as_json=as_json)
+    except KeyboardInterrupt:
+        print("\nrlnb: interrupted; jobs go on, `rlnb jobs` lists them.", file=sys.stderr)
+        return INTERRUPTED
+
+
+__all__ = ["build_parser", "main", "print_json"]
