@@ -60,6 +60,12 @@ def _make_app() -> Any:
         def init_poller(self) -> None:
             self.poller = None
 
+        def init_path(self) -> None:
+            """Adds the working directory where IPython does, which it leaves out under `-P`."""
+            if "" not in sys.path:
+                at = next((n for n, p in enumerate(sys.path) if p.endswith(("site-packages", "dist-packages"))), 0)
+                sys.path.insert(at, "")
+
         def log_connection_info(self) -> None:
             """Only remembers the sockets; how to connect is told by `rlnb inspect`."""
             self._ports = {

@@ -45,10 +45,12 @@ class JobClient(PapermillNotebookClient):  # type: ignore[misc]
     def __init__(self, book: ExecutedNotebook, kernel: JobKernel, outputs: OutputFilter) -> None:
         super().__init__(
             book, kernel_name="python3", timeout=None, iopub_timeout=60, raise_on_iopub_timeout=False,
-            on_cell_execute=self._before_cell,
+            on_cell_execute=self._before_cell, on_cell_error=self._note_error,
         )  # fmt: skip
         self._book, self._kernel, self._outputs = book, kernel, outputs
         self._loop: asyncio.AbstractEventLoop | None = None
+        #: The kernel's own words about the last error, without what nbclient adds around them.
+        self.last_traceback: list[str] = []
 
     @contextlib.contextmanager
     def setup_kernel(self, **_: Any) -> Iterator[None]:
@@ -115,6 +117,9 @@ class JobClient(PapermillNotebookClient):  # type: ignore[misc]
         self._loop = asyncio.get_running_loop()
         # Makes the cell's id known to `pre_run_cell` in the kernel, as JupyterLab does.
         self.kc.session.metadata = {"cellId": cell.get("id")}
+
+    async def _note_error(self, cell: Any, cell_index: int, execute_reply: dict[str, Any]) -> None:
+        self.last_traceback = list(execute_reply["content"].get("traceback") or [])
 
     def wake(self) -> None:
         """Ends the wait for the running cell, from another thread: the kernel was ended on purpose."""

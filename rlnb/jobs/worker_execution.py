@@ -155,9 +155,9 @@ class Execution:
     # -- ends -----------------------------------------------------------------------------------
     def _note_error(self, book: ExecutedNotebook, cell: Any, index: int, error: Any) -> None:
         book.cell_exception(cell, cell_index=index, exception=error)
-        about = self._redactor.redact_json(
-            {"ename": error.ename, "evalue": error.evalue, "traceback": without_colours(error.traceback).splitlines()}
-        )
+        assert self._client is not None
+        lines = without_colours("\n".join(self._client.last_traceback)).splitlines()
+        about = self._redactor.redact_json({"ename": error.ename, "evalue": error.evalue, "traceback": lines})
         leaves = error.ename == "SystemExit" and error.evalue in ("", "0", "None")
         self._report |= {"outcome": "exited" if leaves else "cell_error", "cell": {**self._about(cell), **about}}
 
