@@ -186,7 +186,9 @@ class InfoColumns(Columns):
         return isinstance(name, str)
 
     def take(self, rows: slice | Array) -> Columns:
-        chosen = range(len(self._infos))[rows] if isinstance(rows, slice) else np.arange(len(self._infos))[rows]
+        chosen = (
+            range(len(self._infos))[rows] if isinstance(rows, slice) else np.arange(len(self._infos))[rows]
+        )
         return InfoColumns(self.what, [self._infos[int(row)] for row in chosen])
 
     def stored(self) -> MappingColumns:

@@ -85,8 +85,10 @@ def multiply(a: Interval, b: Interval) -> Interval:
 def divide(a: Interval, b: Interval) -> Interval:
     if b[0] <= 0.0 <= b[1]:
         return EVERYTHING
-    return multiply(a, hull(1.0 / b[0], 1.0 / b[1])) if np.isinf([*a, *b]).any() else hull(
-        *(x / y for x in a for y in b)
+    return (
+        multiply(a, hull(1.0 / b[0], 1.0 / b[1]))
+        if np.isinf([*a, *b]).any()
+        else hull(*(x / y for x in a for y in b))
     )
 
 

@@ -12,7 +12,7 @@ Where two things share a plain name the first in this order wins; the subscripte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -69,7 +69,7 @@ class Namespace(Mapping[str, Array]):
 
     def __init__(self, batch: Transitions) -> None:
         self._batch = batch
-        self._table = _table(batch.obs.names, batch.action_names, _signal_names(batch))
+        self._table = _table(batch.obs.names, batch.action_names, batch.signals.names)
         self._cache: dict[str, Array] = {}
 
     @property
@@ -113,13 +113,9 @@ class Namespace(Mapping[str, Array]):
         return value
 
 
-def plain_names(names: Mapping[str, object] | Iterator[str]) -> list[str]:
+def plain_names(names: Iterable[str]) -> list[str]:
     """Returns the names that are written without a subscript, for lists shown to a person."""
     return [name for name in names if "[" not in name]
-
-
-def _signal_names(batch: Transitions) -> tuple[str, ...]:
-    return batch.signals.names
 
 
 def _info_key(name: str) -> str | None:

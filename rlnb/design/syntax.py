@@ -105,9 +105,13 @@ class _Reader:
     def read(self, node: ast.expr, depth: int) -> Node:
         self._size += 1
         if depth > MAX_DEPTH:
-            raise self._fault(node, f"The expression is nested more than {MAX_DEPTH} deep; split it into terms.")
+            raise self._fault(
+                node, f"The expression is nested more than {MAX_DEPTH} deep; split it into terms."
+            )
         if self._size > MAX_SIZE:
-            raise self._fault(node, f"The expression has more than {MAX_SIZE} operations; split it into terms.")
+            raise self._fault(
+                node, f"The expression has more than {MAX_SIZE} operations; split it into terms."
+            )
         match node:
             case ast.Constant(value=value):
                 return self._constant(node, value)
@@ -134,12 +138,18 @@ class _Reader:
             case ast.Call():
                 return self._call(node, depth)
             case ast.Attribute(value=ast.Name(id="np" | "numpy"), attr=attr):
-                raise self._fault(node, f"Write {attr} without the 'np.' before it; expressions have no attributes.")
+                raise self._fault(
+                    node, f"Write {attr} without the 'np.' before it; expressions have no attributes."
+                )
             case ast.Attribute(attr=attr):
                 raise self._fault(
-                    node, f"Expressions have no attribute access (.{attr}); write a component as obs[\"{attr}\"] or {attr}."
+                    node,
+                    f'Expressions have no attribute access (.{attr}); write a component as obs["{attr}"] or {attr}.',
                 )
-        raise self._fault(node, f"{self._source(node)} is not allowed in an expression; use numbers, names, operators and functions.")
+        raise self._fault(
+            node,
+            f"{self._source(node)} is not allowed in an expression; use numbers, names, operators and functions.",
+        )
 
     def _constant(self, node: ast.expr, value: object) -> Node:
         if isinstance(value, bool):
@@ -156,7 +166,9 @@ class _Reader:
             case ast.Subscript(value=ast.Name(id=group), slice=ast.Constant(value=str(name))):
                 if group in GROUPS:
                     return subscript(group, name)
-                raise self._fault(node, f"{group!r} has no components.{did_you_mean(group, GROUPS)} Write {GROUPS[0]}[\"…\"].")
+                raise self._fault(
+                    node, f'{group!r} has no components.{did_you_mean(group, GROUPS)} Write {GROUPS[0]}["…"].'
+                )
         raise self._fault(node, 'Only names may stand in brackets, as in obs["vy"].')
 
     def _binary(
@@ -179,7 +191,8 @@ class _Reader:
             low, high = bounds(parts[1], {})
             if not -MAX_EXPONENT <= low <= high <= MAX_EXPONENT:
                 raise self._fault(
-                    node, f"The exponent {self._source(right)} is too large; at most {MAX_EXPONENT:g} is allowed."
+                    node,
+                    f"The exponent {self._source(right)} is too large; at most {MAX_EXPONENT:g} is allowed.",
                 )
             if low == high == 2.0:
                 return self._make(node, functions.SQUARE, parts[:1])
@@ -192,7 +205,9 @@ class _Reader:
         tests = []
         for place, op in enumerate(ops):
             if type(op) not in _COMPARE:
-                raise self._fault(node, f"{type(op).__name__.lower()!r} is not allowed; compare with < <= > >= == !=.")
+                raise self._fault(
+                    node, f"{type(op).__name__.lower()!r} is not allowed; compare with < <= > >= == !=."
+                )
             tests.append(self._make(node, _COMPARE[type(op)], values[place : place + 2]))
         return tests[0] if len(tests) == 1 else self._make(node, functions.AND, tests)
 
@@ -211,7 +226,9 @@ class _Reader:
         if node.keywords or any(isinstance(part, ast.Starred) for part in node.args):
             raise self._fault(node, f"{name} takes plain arguments only, as in {name}(x).")
         if not operation.least <= len(node.args) <= operation.most:
-            wanted = str(operation.least) if operation.least == operation.most else f"at least {operation.least}"
+            wanted = (
+                str(operation.least) if operation.least == operation.most else f"at least {operation.least}"
+            )
             raise self._fault(node, f"{name} takes {wanted} argument(s), not {len(node.args)}.")
         parts = [self.read(part, depth + 1) for part in node.args]
         if operation.name == "power":

@@ -101,7 +101,16 @@ class Transitions:
             episode=episode,
             labels=labels or {},
         )
-        for name in ("next_obs", "action", "prev_action", "t", "terminated", "truncated", "reward", "episode"):
+        for name in (
+            "next_obs",
+            "action",
+            "prev_action",
+            "t",
+            "terminated",
+            "truncated",
+            "reward",
+            "episode",
+        ):
             value = getattr(batch, name)
             rows = len(value.matrix) if isinstance(value, Columns) else len(value)
             if rows != n:
@@ -245,7 +254,9 @@ class Transitions:
         """
         for name in ("t", "terminated", "truncated", "reward", "episode"):
             if name not in columns:
-                raise DesignError(f"A table of transitions needs the column {name!r}; it has {', '.join(columns)}.")
+                raise DesignError(
+                    f"A table of transitions needs the column {name!r}; it has {', '.join(columns)}."
+                )
 
         def gather(name: str) -> tuple[Array, tuple[str, ...]]:
             prefix = f"{name}."
@@ -258,7 +269,9 @@ class Transitions:
             elif name in columns:
                 matrix, names = np.asarray(columns[name]), ()
             else:
-                raise DesignError(f"A table of transitions needs the column {name!r}; it has {', '.join(columns)}.")
+                raise DesignError(
+                    f"A table of transitions needs the column {name!r}; it has {', '.join(columns)}."
+                )
             return (matrix.reshape(len(matrix), *told["shape"]) if "shape" in told else matrix), names
 
         def group(prefix: str) -> dict[str, Array]:

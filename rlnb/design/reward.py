@@ -1,0 +1,246 @@
+"""RewardSpec: what the agent is paid, as a value.
+
+Arithmetic: float64, terms in the order they are listed, combined elementwise, cast once to float32. No
+BLAS and no reductions over an axis, so that one row, eight environments and a million recorded rows give
+the same bytes. A term is clipped first, then weighted. A term of weight 0 is still computed and logged,
+but not added, so that a diagnostic that is NaN cannot spoil the reward.
+
+The environment's own reward enters as SB3's vector environments pass it on, rounded to float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from rlnb.design.columns import Array
+from rlnb.design.expression import BLOCK, Expression, quiet
+from rlnb.design.rowwise import differing_row
+from rlnb.design.schedule import weight_at
+from rlnb.design.shaping import Shaping
+from rlnb.design.term import Term, TermFunction, compile_for, marked_terms, reward_term
+from rlnb.design.transitions import Transitions
+from rlnb.errors import DesignError, did_you_mean
+
+__all__ = ["RewardResult", "RewardSpec", "Shaping", "Term", "reward_term"]
+
+
+@dataclass(frozen=True, eq=False)
+class RewardResult:
+    """What a batch of n transitions is paid.
+
+    Attributes:
+        total: float32 (n,).
+        terms: enabled term → float64 (n,), clipped, before its weight.
+        weights: enabled term → the weight that counted.
+    """
+
+    total: Array
+    terms: dict[str, Array]
+    weights: dict[str, float]
+
+    def contribution(self, name: str) -> Array:
+        """Returns a term's weighted value, float64 (n,)."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.weights[name] * self.terms[name])
+
+    def nonfinite(self) -> dict[str, int]:
+        """Returns how many rows are NaN or infinite, for each term (and "total") that has any."""
+        columns = {**self.terms, "total": self.total}
+        counts = {name: int(np.count_nonzero(~np.isfinite(values))) for name, values in columns.items()}
+        return {name: count for name, count in counts.items() if count}
+
+
+@dataclass(frozen=True)
+class RewardSpec:
+    """A reward: terms, and how they are combined.
+
+    Attributes:
+        terms: in the order in which they are summed; a bare function counts as `Term(its name, it)`.
+        combine: None for the weighted sum, or an expression in which each term's name stands for its
+            weighted value (0 if it is not enabled).
+    """
+
+    terms: Sequence[Term | Shaping] = field(default_factory=lambda: (Term("env", "reward"),))
+    combine: str | None = None
+    _combined: Expression | None = field(default=None, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        given: Sequence[Any] = [self.terms] if isinstance(self.terms, Term | Shaping) else self.terms
+        terms = tuple(Term(_called(part), part) if callable(part) else part for part in given)
+        for part in terms:
+            if not isinstance(part, Term | Shaping):
+                raise DesignError(f"A reward is made of Term and Shaping, not of {part!r:.60}.")
+        names = [part.name for part in terms]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise DesignError(f"Two terms are called {twice!r}; give each its own name.")
+        if not terms:
+            raise DesignError("A reward needs at least one term; RewardSpec.env() is the environment's own.")
+        object.__setattr__(self, "terms", terms)
+        if self.combine is not None:
+            expression = compile_for("combine", self.combine)
+            expression.check(names)
+            object.__setattr__(self, "_combined", expression)
+
+    @classmethod
+    def env(cls) -> RewardSpec:
+        """Returns the environment's own reward, unchanged."""
+        return cls()
+
+    @property
+    def is_identity(self) -> bool:
+        """The total is the environment's own reward."""
+        return self.combine is None and len(self.terms) == 1 and self.terms[0].is_environment
+
+    @property
+    def enabled(self) -> tuple[Term | Shaping, ...]:
+        """The terms that are computed."""
+        return tuple(part for part in self.terms if part.enabled)
+
+    @property
+    def unbound(self) -> tuple[str, ...]:
+        """Names of Python functions that are still missing."""
+        return tuple(
+            str(part.python)
+            for part in self.terms
+            if isinstance(part, Term) and part.python and not part.function
+        )
+
+    def bind(self, functions: Mapping[str, TermFunction] | None = None) -> RewardSpec:
+        """Returns the reward with its Python terms' functions filled in by name.
+
+        Args:
+            functions: name → function; None takes those marked with `@rlnb.reward_term`. Names that are
+                not found stay as they are; a term that is already bound is bound anew.
+        """
+        known = marked_terms() if functions is None else functions
+        return replace(self, terms=[_bound(part, known) for part in self.terms])
+
+    def check(self, batch: Transitions) -> None:
+        """Checks that every name is known to a batch and every Python term is there.
+
+        Raises:
+            DesignError: naming the term, and the nearest known name.
+        """
+        for part in self.enabled:
+            part.check(batch.namespace)
+
+    def evaluate(self, batch: Transitions, *, progress: float = 0.0) -> RewardResult:
+        """Pays a batch.
+
+        Args:
+            progress: fraction of training that is done, 0 to 1, for weights with a schedule.
+
+        Raises:
+            DesignError: a name is unknown or a Python term fails.
+        """
+        return self.score(self.measure(batch), progress=progress)
+
+    def measure(self, batch: Transitions) -> dict[str, Array]:
+        """Returns each enabled term's value before clip and weight, float64 (n,).
+
+        This is the slow half: keep it while weights, clips and the combination change.
+        """
+        seen = batch.with_reward(_as_paid(batch.reward))
+        return {part.name: part.measure(seen) for part in self.enabled}
+
+    def score(self, measured: Mapping[str, Array], *, progress: float = 0.0) -> RewardResult:
+        """Clips, weights and combines what `measure` returned; the fast half."""
+        parts = self.enabled
+        weights = {part.name: weight_at(part.weight, progress) for part in parts}
+        terms: dict[str, Array] = {}
+        with np.errstate(all="ignore"):
+            for part in parts:
+                values = measured[part.name]
+                terms[part.name] = values if part.clip is None else np.clip(values, *part.clip)
+            rows = len(next(iter(measured.values()))) if measured else 0
+            total = np.zeros(rows, dtype=np.float32)
+            combine = self._weighted_sum if self._combined is None else self._combination
+            for start in range(0, rows, BLOCK):
+                block = slice(start, start + BLOCK)
+                total[block] = quiet(combine(terms, weights, block))
+        return RewardResult(total, terms, weights)
+
+    def check_rowwise(self, batch: Transitions) -> None:
+        """Checks that each Python term treats every row for itself: whole, halves and single rows alike.
+
+        Terms with a `state_dict` are left out: they remember on purpose.
+
+        Raises:
+            DesignError: naming the term and the first row that came out differently.
+        """
+        seen = batch.with_reward(_as_paid(batch.reward))
+        for part in self.enabled:
+            if not isinstance(part, Term) or part.function is None or hasattr(part.function, "state_dict"):
+                continue
+            found = differing_row(part.measure, seen)
+            if found is not None:
+                row, whole, alone = found
+                raise DesignError(
+                    f"The Python term {part.name!r} gives row {row} the value {whole!r} within the whole batch "
+                    f"but {alone!r} with other rows around it; it must look at each row for itself, without "
+                    "mean, cumsum or memory (prev_action, next_obs and t are in the batch)."
+                )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the state of those Python terms that have one, by term."""
+        return {name: function.state_dict() for name, function in self._stateful().items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Puts back what `state_dict` returned.
+
+        Raises:
+            DesignError: the state is of another reward.
+        """
+        stateful = self._stateful()
+        for name in {**state, **stateful}:
+            if name not in stateful or name not in state:
+                raise DesignError(
+                    f"The saved state of the reward does not fit: term {name!r} is in only one of the two."
+                    f"{did_you_mean(name, stateful)}"
+                )
+            stateful[name].load_state_dict(state[name])
+
+    def _stateful(self) -> dict[str, Any]:
+        bound = [(part.name, part.function) for part in self.terms if isinstance(part, Term)]
+        return {name: function for name, function in bound if hasattr(function, "state_dict")}
+
+    def _weighted_sum(self, terms: dict[str, Array], weights: dict[str, float], block: slice) -> Array:
+        total: Array | None = None
+        for name, values in terms.items():
+            if weights[name] != 0.0:
+                part = values[block] * weights[name]
+                total = part if total is None else np.add(total, part, out=total)
+        if total is None:
+            return np.zeros(len(next(iter(terms.values()))[block]))
+        return total
+
+    def _combination(self, terms: dict[str, Array], weights: dict[str, float], block: slice) -> Array:
+        assert self._combined is not None
+        parts = {
+            name: values[block] * weights[name] if weights[name] != 0.0 else np.zeros_like(values[block])
+            for name, values in terms.items()
+        }
+        names: dict[str, Any] = {part.name: np.float64(0.0) for part in self.terms}
+        rows = len(next(iter(parts.values())))
+        return self._combined.evaluate(names | parts, rows=rows)
+
+
+def _bound(part: Term | Shaping, known: Mapping[str, TermFunction]) -> Term | Shaping:
+    if isinstance(part, Term) and part.python is not None and part.python in known:
+        return replace(part, function=known[part.python])
+    return part
+
+
+def _as_paid(reward: Array) -> Array:
+    """Returns the environment's reward as a vector environment passes it on: float64 of its float32."""
+    with np.errstate(over="ignore"):
+        return np.asarray(reward, dtype=np.float32).astype(np.float64)
+
+
+def _called(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))

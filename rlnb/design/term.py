@@ -1,0 +1,178 @@
+"""A reward's terms: an expression, or a Python function from a notebook's cell."""
+
+from __future__ import annotations
+
+import keyword
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rlnb.design.columns import Array
+from rlnb.design.expression import Expression, compile_expression, quiet
+from rlnb.design.schedule import Weight, read_weight
+from rlnb.design.transitions import Transitions
+from rlnb.errors import DesignError, ExpressionError, did_you_mean
+
+#: a Python term: a batch of n transitions → (n,) numbers, each row for itself
+TermFunction = Callable[[Transitions], Any]
+
+F = TypeVar("F", bound=TermFunction)
+
+_MARKED: dict[str, TermFunction] = {}
+
+
+def reward_term(function: F) -> F:
+    """Marks a function `f(batch) -> (n,)` as a reward term, so that design files find it by its name.
+
+    The function must treat each row for itself: `batch.prev_action`, `batch.next_obs` and `batch.t` are
+    there so that it need not look at other rows. This is checked (`RewardSpec.check_rowwise`). A term
+    with state is an object with `__call__`, `state_dict` and `load_state_dict`.
+    """
+    _MARKED[_name_of(function)] = function
+    return function
+
+
+def marked_terms() -> dict[str, TermFunction]:
+    """Returns every function marked in this process by name; the latest definition of a name counts."""
+    return dict(_MARKED)
+
+
+@dataclass(frozen=True)
+class Term:
+    """One part of a reward.
+
+    Attributes:
+        name: an identifier, unique in the reward.
+        expression: over the names of a batch (`Transitions.namespace`); a function given here becomes a
+            Python term.
+        weight: a number, or a schedule such as "lin_1" (`schedule`).
+        clip: (low, high), applied to the term's value before the weight.
+        enabled: a term that is not enabled is neither computed nor logged.
+        python: the name by which a Python term's function is found.
+        function: the Python term itself; not part of the design file.
+    """
+
+    name: str
+    expression: str | TermFunction | None = None
+    weight: Weight = 1.0
+    clip: tuple[float, float] | None = None
+    enabled: bool = True
+    python: str | None = None
+    function: TermFunction | None = field(default=None, compare=False, repr=False)
+    _compiled: Expression | None = field(default=None, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if callable(self.expression):
+            object.__setattr__(self, "function", self.expression)
+            object.__setattr__(self, "expression", None)
+        if self.function is not None and self.python is None:
+            object.__setattr__(self, "python", _name_of(self.function))
+        if (self.expression is None) == (self.python is None):
+            raise DesignError(
+                f"Term {self.name!r} needs either an expression or a Python function, one of the two."
+            )
+        object.__setattr__(self, "weight", read_weight(self.weight, f"term {self.name!r}"))
+        object.__setattr__(self, "clip", read_clip(self.clip, self.name))
+        if isinstance(self.expression, str):
+            object.__setattr__(self, "_compiled", compile_for(self.name, self.expression))
+
+    @property
+    def is_environment(self) -> bool:
+        """The term is the environment's own reward, unchanged."""
+        return self.expression == "reward" and self.weight == 1.0 and self.clip is None and self.enabled
+
+    def check(self, names: Mapping[str, Array]) -> None:
+        """Checks the term's names against a batch's namespace.
+
+        Raises:
+            DesignError: a name is unknown, or the Python function is missing.
+        """
+        if self._compiled is not None:
+            self._compiled.check(names)
+        elif self.function is None:
+            raise self._unbound()
+
+    def measure(self, batch: Transitions) -> Array:
+        """Returns the term's value, float64 (n,), before clip and weight.
+
+        Raises:
+            DesignError: a Python term is missing, fails or returns something else than n numbers.
+        """
+        if self._compiled is not None:
+            return self._compiled.evaluate(batch.namespace, rows=len(batch))
+        function = self.function
+        if function is None:
+            raise self._unbound()
+        try:
+            found = np.asarray(function(batch))
+        except Exception as error:
+            raise DesignError(
+                f"The Python term {self.name!r} failed on a batch of {len(batch)} transitions: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        if found.shape != (len(batch),) or found.dtype.kind not in "biuf":
+            raise DesignError(
+                f"The Python term {self.name!r} returned {found.dtype} of shape {found.shape} for "
+                f"{len(batch)} transitions; it must return one number for each, shape ({len(batch)},)."
+            )
+        return quiet(np.array(found, dtype=np.float64))
+
+    def _unbound(self) -> DesignError:
+        near = did_you_mean(str(self.python), _MARKED)
+        return DesignError(
+            f"The Python term {self.name!r} needs the function {self.python!r}, which is not defined here.{near} "
+            f"Run the cell with '@rlnb.reward_term' above 'def {self.python}(batch)', or bind it."
+        )
+
+
+def check_name(name: object) -> None:
+    """Checks that a name can stand in an expression.
+
+    Raises:
+        DesignError: it is not an identifier.
+    """
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise DesignError(f"{name!r} cannot be a name; use letters, digits and _, as in 'soft_landing'.")
+
+
+def compile_for(owner: str, text: str) -> Expression:
+    """Compiles an expression and says whose it is if it is wrong.
+
+    Raises:
+        ExpressionError: as `compile_expression`, with the owner's name in front.
+    """
+    try:
+        return compile_expression(text)
+    except ExpressionError as error:
+        raise ExpressionError(f"In {owner!r}: {error}", error.position) from None
+
+
+def read_clip(clip: object, name: str) -> tuple[float, float] | None:
+    """Returns a clip as (low, high) floats.
+
+    Raises:
+        DesignError: it is not two numbers in order.
+    """
+    if clip is None:
+        return None
+    if isinstance(clip, list | tuple) and len(clip) == 2:
+        low, high = clip
+        numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in clip)
+        if numbers and not math.isnan(low) and not math.isnan(high) and low <= high:
+            return (float(low), float(high))
+    raise DesignError(
+        f"The clip of term {name!r} is {clip!r}; it must be [low, high], for example [-1.0, 1.0]."
+    )
+
+
+def _name_of(function: TermFunction) -> str:
+    name = getattr(function, "__name__", None) or type(function).__name__
+    if not str(name).isidentifier():
+        raise DesignError(
+            f"A reward term needs a name of its own, and {name!r} is none; write it with 'def'."
+        )
+    return str(name)
