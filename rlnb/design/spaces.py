@@ -65,7 +65,7 @@ def _parts(space: Any) -> dict[str, Any]:
     from gymnasium import spaces
 
     if isinstance(space, spaces.Dict):
-        parts = {key: part for key, part in space.spaces.items()}
+        parts = dict(space.spaces.items())
     else:
         parts = {"": space}
     for key, part in parts.items():
