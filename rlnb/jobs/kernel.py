@@ -56,7 +56,7 @@ def _make_app() -> Any:
     """
     from ipykernel.kernelapp import IPKernelApp
 
-    class JobKernelApp(IPKernelApp):  # type: ignore[misc]
+    class JobKernelApp(IPKernelApp):
         def init_poller(self) -> None:
             self.poller = None
 

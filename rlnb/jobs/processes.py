@@ -87,14 +87,13 @@ def kill_exactly(who: ProcessIdentity, signum: int = signal.SIGKILL) -> bool:
     Returns:
         Whether that very process was alive and was signalled.
     """
-    if not who.alive:
-        return False
     try:
         handle = os.pidfd_open(who.pid)
     except ProcessLookupError:
         return False
     try:
-        if not who.alive:  # the pid changed hands between the look and the open
+        # Looked at after the open: from here on the handle means this process and no other.
+        if not who.alive:
             return False
         signal.pidfd_send_signal(handle, signum)
     except ProcessLookupError:

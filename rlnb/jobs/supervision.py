@@ -19,7 +19,7 @@ from rlnb.jobs.worker_env import job_environment
 from rlnb.run.claims import Claim, claim
 from rlnb.run.layout import RunLayout
 from rlnb.run.progress import Flag
-from rlnb.run.record import RunRecord
+from rlnb.run.record import RunRecord, read_record
 from rlnb.run.status import EndKind, Evidence, State
 
 TICK = 0.1  # seconds between two looks; a child's end or a signal wakes at once
@@ -107,9 +107,10 @@ class Supervision:
 
     def _attempt(self) -> Verdict:
         """Runs one attempt to its end; returns what follows from it."""
-        self.processes = AttemptProcesses(self.layout, self.claim.number)
-        self.helm.tell(anew=True)
         number = self.claim.number
+        self.record = read_record(self.layout)  # the attempt before may have completed it
+        self.processes = AttemptProcesses(self.layout, number)
+        self.helm.tell(anew=True)
         self.processes.start(
             job_environment(self.record, self.environ, root=self.layout.root, attempt=number)
         )  # fmt: skip

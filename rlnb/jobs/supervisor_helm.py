@@ -32,7 +32,6 @@ class Helm:
 
     def __init__(self, layout: RunLayout, *, least_free: float) -> None:
         self.layout, self.least_free = layout, least_free
-        self.inspected = False
         self._wish = _Wish(Flag.RUN, "")
         self._disk: str | None = None
         self._written: Flag | None = None
@@ -114,7 +113,6 @@ class Helm:
             case Verb.NOTE:
                 return True, "noted"
             case Verb.INSPECTED:
-                self.inspected = True
                 return True, "noted; the run is marked as inspected"
             case Verb.RESUME:
                 if self.halting:

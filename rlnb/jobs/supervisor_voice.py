@@ -6,11 +6,14 @@ superseded supervisor has to say is never written.
 
 from __future__ import annotations
 
+import sqlite3
+import sys
 import time
 from dataclasses import replace
 from typing import Any
 
 from rlnb import settings
+from rlnb.errors import RlnbError
 from rlnb.jobs.survivors import record_processes
 from rlnb.jobs.writing import try_to_write
 from rlnb.run.claims import Claim
@@ -18,6 +21,9 @@ from rlnb.run.events import EventLog
 from rlnb.run.host import ProcessIdentity, utc_now
 from rlnb.run.layout import RunLayout
 from rlnb.run.status import State, Status, write_status
+
+#: Seconds between two updates of the index while the state stays the same.
+LISTING = 10.0
 
 
 class Voice:
@@ -27,7 +33,7 @@ class Voice:
         self.layout, self.claim = layout, claim
         self.status = Status(State.STARTING, claim.number, ProcessIdentity.of(), started=utc_now())
         self._said: Status | None = None
-        self._next_beat = 0.0
+        self._next_beat = self._next_listing = 0.0
         self._processes: frozenset[int] = frozenset()
 
     @property
@@ -65,7 +71,22 @@ class Voice:
             self._next_beat = now + settings.heartbeat()
         if try_to_write(lambda: write_status(self.layout, self.status)):
             self._said = self.status
+        if news or now >= self._next_listing:
+            self._next_listing = now + LISTING
+            self._list()
         return beat
+
+    def _list(self) -> None:
+        """Brings the index up to date; a listing is a convenience, so its failure is only logged."""
+        from rlnb.run.index import Index
+
+        said = self.status
+        try:
+            Index().upsert(
+                self.layout.id, state=said.state, attempt=said.attempt, step=said.step, return_mean=said.return_mean
+            )
+        except (RlnbError, sqlite3.Error, OSError) as error:
+            print(f"The index was not updated: {error}", file=sys.stderr, flush=True)
 
     def tell(self, kind: str, message: str, **data: Any) -> None:
         """Appends an event."""

@@ -35,7 +35,7 @@ class ExecutedNotebook(NotebookExecutionManager):  # type: ignore[misc]
     def save(self, **_: Any) -> None:
         """Replaces the output file atomically."""
         start = time.monotonic()
-        text = nbformat.writes(self.nb)
+        text: str = nbformat.writes(self.nb)  # type: ignore[no-untyped-call]
         try_to_write(lambda: write_atomic(self.layout.output(self.attempt), text, durable=False))
         self.dirty = False
         self._saved = time.monotonic()

@@ -17,13 +17,13 @@ from nbclient.util import ensure_async
 from rlnb.jobs.worker_book import ExecutedNotebook
 from rlnb.jobs.worker_kernel import JobKernel
 from rlnb.jobs.worker_outputs import OutputFilter, append_text
-from rlnb.jobs.worker_papermill import DeadKernelError, PapermillNotebookClient, nbformat
+from rlnb.jobs.worker_papermill import DeadKernelError, PapermillNotebookClient, new_output
 
 #: Seconds a kernel has to shut down by itself after the last cell.
 SHUTDOWN = 15.0
 
 
-class AdoptedKernel(AsyncKernelManager):  # type: ignore[misc]
+class AdoptedKernel(AsyncKernelManager):
     """A kernel manager for a kernel that runs already; starts and kills nothing."""
 
     def __init__(self, kernel: JobKernel) -> None:
@@ -35,7 +35,7 @@ class AdoptedKernel(AsyncKernelManager):  # type: ignore[misc]
     def has_kernel(self) -> bool:
         return True
 
-    async def is_alive(self) -> bool:
+    async def is_alive(self) -> bool:  # type: ignore[override]
         return self._process.poll() is None
 
 
@@ -172,5 +172,6 @@ class JobClient(PapermillNotebookClient):  # type: ignore[misc]
         if last is not None and last.output_type == "stream" and last.name == content["name"]:
             last.text = append_text(last.text, content["text"])
             return last
-        outs.append(nbformat.v4.new_output("stream", name=content["name"], text=append_text("", content["text"])))
-        return outs[-1]
+        output = new_output("stream", name=content["name"], text=append_text("", content["text"]))
+        outs.append(output)
+        return output

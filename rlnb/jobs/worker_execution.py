@@ -17,7 +17,7 @@ from rlnb.jobs.worker_papermill import (
     DeadKernelError,
     PapermillExecutionError,
     execute_notebook,
-    nbformat,
+    new_output,
     papermill_engines,
 )
 from rlnb.jobs.writing import try_to_write
@@ -175,6 +175,6 @@ class Execution:
         self._report["cell"] = self._about(cell)
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         message = f"the kernel ended with {how} while this cell was running"
-        cell.outputs.append(nbformat.v4.new_output("error", ename="KernelDied", evalue=message, traceback=[message]))
+        cell.outputs.append(new_output("error", ename="KernelDied", evalue=message, traceback=[message]))
         cell.metadata.papermill.update(status=book.FAILED, exception=True)
         book.nb.metadata.papermill["exception"] = True

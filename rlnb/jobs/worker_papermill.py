@@ -8,6 +8,8 @@ importing it afterwards.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 _OPTIONAL = "rfc3987_syntax"
 _absent = _OPTIONAL not in sys.modules
@@ -24,6 +26,8 @@ finally:
     if _absent:
         del sys.modules[_OPTIONAL]
 
+new_output: Callable[..., Any] = nbformat.v4.new_output
+
 __all__ = [
     "CellExecutionError",
     "DeadKernelError",
@@ -33,5 +37,6 @@ __all__ = [
     "PapermillNotebookClient",
     "execute_notebook",
     "nbformat",
+    "new_output",
     "papermill_engines",
 ]

@@ -1,0 +1,94 @@
+"""After a crash or a reboot: which runs of this machine were lost, and what can be put right.
+
+A lost run is one whose supervisor is known to be dead while it should live. What it left running
+is ended; resuming it is the caller's to decide. An ended run whose supervisor died before
+everything was uploaded gets its mirror back.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rlnb import settings
+from rlnb.errors import RlnbError
+from rlnb.jobs.executors.local import LocalExecutor
+from rlnb.jobs.processes import MARK
+from rlnb.jobs.survivors import end_survivors, survivors
+from rlnb.run.claims import latest_attempt
+from rlnb.run.identity import VARIABLE
+from rlnb.run.layout import RunLayout, read_json
+from rlnb.run.status import State, observe
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    """One run that was put right.
+
+    Attributes:
+        layout: the run.
+        message: what was found and done, one sentence.
+        ended: pid → role of what it had left running.
+        attempt: the attempt that was started, or None.
+    """
+
+    layout: RunLayout
+    message: str
+    ended: dict[int, str] = field(default_factory=dict)
+    attempt: int | None = None
+
+
+def reconcile(folder: Path | None = None, *, resume: bool = False) -> list[Reconciled]:
+    """Looks through the runs of this machine and puts right what a crash has left.
+
+    Args:
+        folder: the folder of working copies; rlnb's own by default.
+        resume: continue lost runs from their newest checkpoint.
+
+    Returns:
+        What was done; empty when all is well.
+    """
+    base = folder or settings.runs_dir()
+    found = []
+    for root in sorted(base.iterdir()) if base.is_dir() else []:
+        layout = RunLayout(root)
+        if not layout.run_yaml.is_file() or latest_attempt(layout) == 0:
+            continue
+        state = observe(layout).state
+        if state is State.LOST:
+            found.append(_put_right(layout, resume=resume))
+        elif not state.living and _is_unsent(layout) and not survivors(layout):
+            _send_the_rest(layout)
+            found.append(Reconciled(layout, f"{layout.id} is {state}, but not all of it was uploaded; that goes on now."))
+    return found
+
+
+def _put_right(layout: RunLayout, *, resume: bool) -> Reconciled:
+    ended = end_survivors(layout)
+    what = f"; ended {len(ended)} processes that it had left" if ended else ""
+    if not resume:
+        return Reconciled(layout, f"{layout.id} was lost{what}; it can be resumed.", ended)
+    try:
+        attempt = LocalExecutor().submit(layout)
+    except RlnbError as error:
+        return Reconciled(layout, f"{layout.id} was lost{what}; it could not be resumed: {error}", ended)
+    return Reconciled(layout, f"{layout.id} was lost{what}; attempt {attempt} continues it.", ended, attempt)
+
+
+def _is_unsent(layout: RunLayout) -> bool:
+    return int((read_json(layout.mirror_json) or {}).get("pending_bytes") or 0) > 0
+
+
+def _send_the_rest(layout: RunLayout) -> None:
+    """Starts a mirror by itself; it exits when everything is sent."""
+    environ = {name: value for name, value in os.environ.items() if name not in (MARK, VARIABLE)}
+    with open(layout.local / "mirror.log", "ab") as log:
+        # Started through a shell that exits at once, so that this process has no child to wait for.
+        subprocess.run(
+            ["/bin/sh", "-c", '"$@" & :', "mirror", sys.executable, "-P", "-m", "rlnb.jobs.mirror",
+             os.fspath(layout.root), "--attempt", str(latest_attempt(layout))],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, cwd="/", check=True, start_new_session=True,
+        )  # fmt: skip
