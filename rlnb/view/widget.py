@@ -1,4 +1,4 @@
-"""The browser's side of the live view, as an anywidget: traits that `static/job.js` draws."""
+"""The browser's side of the live view, as an anywidget: traits that `static/*.js` draw."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ChartsWidget(anywidget.AnyWidget):
         seq: counts updates.
     """
 
-    _esm = _text("uPlot.iife.min.js", "job.js")
+    _esm = _text("uPlot.iife.min.js", "chart.js", "job.js")
     _css = _text("uPlot.min.css", "job.css")
 
     head = t.Dict().tag(sync=True)
