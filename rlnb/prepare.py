@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rlnb.errors import CaptureError, SecretError, UsageError, did_you_mean
+from rlnb.errors import CaptureError, SecretError, UsageError
 from rlnb.jobs.bundle import Bundle
 from rlnb.jobs.capture import CellRun
 from rlnb.jobs.collect import collect, refuse_secrets
@@ -24,7 +24,7 @@ from rlnb.jobs.parameters import check_parameters, inject, injected_values, to_s
 from rlnb.jobs.static_checks import check_input
 from rlnb.run.findings import Finding, Level
 from rlnb.run.record import Target
-from rlnb.run.secrets import Redactor, describe_secret, find_userinfo
+from rlnb.run.secrets import Redactor, describe_secret, find_userinfo, is_secret_name
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,9 @@ def resolve_store(store: str | Path, *, base: Path) -> str:
         SecretError: the URL carries a password.
     """
     text = os.fspath(store)
-    if find_userinfo(text) or ("@" in text.partition("://")[2].partition("/")[0] and "://" in text):
+    authority, _, query = text.partition("://")[2].partition("?")
+    secret_options = [name for name in query.split("&") if is_secret_name(name.partition("=")[0])]
+    if find_userinfo(text) or "@" in authority.partition("/")[0] or secret_options:
         raise SecretError(
             "The store's URL carries credentials, and run.yaml would keep them; take them out of the URL and put "
             "them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or your credentials file."
@@ -170,7 +172,9 @@ def resolve_store(store: str | Path, *, base: Path) -> str:
             "store='memory://…' ends with the process that holds it; use a folder, s3:// or obs://."
         )
     if scheme not in known:
-        raise UsageError(f"The store {text!r} has the unknown scheme {scheme!r}; use a folder, file://, s3:// or obs://.{did_you_mean(scheme, known)}")  # fmt: skip
+        raise UsageError(
+            f"The store {text!r} has the unknown scheme {scheme!r}; use a folder, file://, s3:// or obs://."
+        )
     if scheme == "file":
         if not rest.startswith("/"):
             raise UsageError(
