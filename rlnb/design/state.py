@@ -17,7 +17,16 @@ from rlnb.design.columns import Array
 from rlnb.design.components import Components
 from rlnb.design.memory import Live, Memory, Recorded
 from rlnb.design.operations import (
-    OPERATIONS, Apply, Clip, Delta, Derive, Operation, RunningZScore, Scale, Select, ZScore,
+    OPERATIONS,
+    Apply,
+    Clip,
+    Delta,
+    Derive,
+    Operation,
+    RunningZScore,
+    Scale,
+    Select,
+    ZScore,
 )  # fmt: skip
 from rlnb.design.spaces import flatten_batch, space_bounds
 from rlnb.design.transitions import Transitions
@@ -144,7 +153,7 @@ class StatePlan:
 
     def advice(self) -> list[str]:
         """Returns sentences about what is allowed but unwise."""
-        shape = self.space.shape or ()
+        shape: tuple[int, ...] = self.space.shape or ()
         if len(shape) == 1 and shape[0] > MAX_DIMENSIONS:
             return [
                 f"The state has {shape[0]} dimensions, more than {MAX_DIMENSIONS}; learning will be slow: "
