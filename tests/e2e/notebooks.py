@@ -31,27 +31,27 @@ class Recipe:
         )
 
 
-PPO = "algo='PPO', n_steps=32, batch_size=64, n_epochs=4, checkpoint_every_steps=500"
+PPO = "algo='PPO', n_steps=32, batch_size=64, n_epochs=4, checkpoint={'every_steps': 500}"
 RECIPES = {
     "ppo-cartpole": Recipe("CartPole-v1", f"{PPO}, n_envs=4", 6000),
     "ppo-cartpole-subprocess": Recipe("CartPole-v1", f"{PPO}, n_envs=2, workers='subprocess'", 3000),
     "dqn-cartpole": Recipe(
         "CartPole-v1",
         "algo='DQN', learning_starts=200, buffer_size=2000, train_freq=16, gradient_steps=8, "
-        "target_update_interval=100, checkpoint_every_steps=500",
+        "target_update_interval=100, checkpoint={'every_steps': 500}",
         5000,
     ),
     "sac-pendulum": Recipe(
         "Pendulum-v1",
         "algo='SAC', normalize=True, learning_starts=100, batch_size=64, policy_kwargs={'net_arch': [32, 32]}, "
-        "checkpoint_every_steps=200",
+        "checkpoint={'every_steps': 200}",
         900,
     ),
     "ppo-lander": Recipe("LunarLander-v3", f"{PPO}, n_envs=2", 4000),
     "sac-cheetah": Recipe(
         "HalfCheetah-v5",
         "algo='SAC', normalize=True, learning_starts=100, batch_size=64, policy_kwargs={'net_arch': [32, 32]}, "
-        "checkpoint_every_steps=200",
+        "checkpoint={'every_steps': 200}",
         800,
     ),
 }
