@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import html
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
-from rlnb.errors import ExperimentError, RlnbError, StoreError, UsageError, did_you_mean
+from rlnb import settings
+from rlnb.check_report import CheckReport as CheckReport
+from rlnb.errors import RlnbError, StoreError, UsageError, did_you_mean
 from rlnb.jobs import capture
+from rlnb.jobs.bundle import readable_bytes
 from rlnb.jobs.notebook import Notebook, find_notebook, read_notebook
 from rlnb.jobs.parameters import find_parameters
 from rlnb.jobs.static_checks import check_names, check_syntax
@@ -24,8 +27,9 @@ from rlnb.run.identity import current
 if TYPE_CHECKING:
     from rlnb.experiment import Experiment
 
-_MARKS = {Level.ERROR: "✗", Level.WARNING: "!", Level.INFO: "·"}
-_COLOURS = {Level.ERROR: "#c62828", Level.WARNING: "#b26a00", Level.INFO: "inherit"}
+#: Bytes that should be free for a run's checkpoints and logs.
+LEAST_DISK = 1_000_000_000
+_rehearsed: WeakKeyDictionary[Experiment, tuple[str, list[Finding]]] = WeakKeyDictionary()
 
 
 class Part(StrEnum):
@@ -34,60 +38,6 @@ class Part(StrEnum):
     NOTEBOOK = "notebook"
     STORE = "store"
     REHEARSAL = "rehearsal"
-
-
-@dataclass(frozen=True)
-class CheckReport:
-    """What a check found.
-
-    Attributes:
-        findings: errors first.
-        seconds: how long it took.
-        exclusive: whether the store honours exclusive create; None when it was not tried.
-    """
-
-    findings: tuple[Finding, ...]
-    seconds: float = 0.0
-    exclusive: bool | None = None
-
-    @property
-    def errors(self) -> tuple[Finding, ...]:
-        return tuple(finding for finding in self.findings if finding.level is Level.ERROR)
-
-    @property
-    def warnings(self) -> tuple[Finding, ...]:
-        return tuple(finding for finding in self.findings if finding.level is Level.WARNING)
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing stands in the way of promotion."""
-        return not self.errors
-
-    def require(self) -> CheckReport:
-        """Returns itself, or raises ExperimentError with every error's sentence."""
-        if not self.ok:
-            raise ExperimentError(
-                "Not promoted: "
-                + " ".join(finding.message for finding in self.errors)
-                + " (check=False promotes without these checks.)"
-            )
-        return self
-
-    def __repr__(self) -> str:
-        lines = [f"{_MARKS[finding.level]} {finding.message}" for finding in self.findings]
-        return "\n".join([self._headline(), *lines])
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f'<li style="list-style:none;color:{_COLOURS[f.level]}">{_MARKS[f.level]} {html.escape(f.message)}</li>'
-            for f in self.findings
-        )
-        return f'<b>{html.escape(self._headline())}</b><ul style="margin:0;padding-left:0.5em">{rows}</ul>'
-
-    def _headline(self) -> str:
-        verdict = "ready to promote" if self.ok else f"{len(self.errors)} problem(s) to solve"
-        hints = f", {len(self.warnings)} warning(s)" if self.warnings else ""
-        return f"check: {verdict}{hints} ({self.seconds:.1f} s)"
 
 
 def check(
@@ -126,7 +76,7 @@ def check(
         exclusive, found = check_store(resolve_store(store, base=base))
         findings += found
     if Part.REHEARSAL in parts:
-        findings += rehearse_here(exp)
+        findings += [*check_disk(), *rehearse_here(exp)]
     return make_report(findings, begin, exclusive=exclusive)
 
 
@@ -196,15 +146,37 @@ def check_store(url: str) -> tuple[bool | None, list[Finding]]:
     return result.exclusive, []
 
 
+def check_disk() -> list[Finding]:
+    """Looks at the space where the runs' working copies are written."""
+    folder = settings.home()
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    if free >= LEAST_DISK:
+        return []
+    level = Level.ERROR if free < LEAST_DISK / 10 else Level.WARNING
+    return [Finding(level, "disk", f"Only {readable_bytes(free)} are free where runs are written ({folder}); make room, or set RLNB_HOME to another disk.")]  # fmt: skip
+
+
 def rehearse_here(exp: Experiment) -> list[Finding]:
-    """Runs the experiment for a moment in a throwaway folder, in this process."""
+    """Runs the experiment for a moment in a throwaway folder, in this process.
+
+    What passed is not repeated: `exp.check()` in one cell and `promote(exp)` in the next cost one
+    rehearsal, as long as the experiment still says the same.
+    """
     from rlnb.train.rehearse import rehearse
 
+    fingerprint = exp.spec.fingerprint()
+    known, found = _rehearsed.get(exp, ("", []))
+    if known == fingerprint:
+        return found
     with tempfile.TemporaryDirectory(prefix="rlnb-check-") as folder:
         try:
-            return list(rehearse(exp.spec, make_env=exp.make_env, design=exp.design, folder=Path(folder)))
+            found = list(rehearse(exp.spec, make_env=exp.make_env, design=exp.design, folder=Path(folder)))
         except RlnbError as error:
             return [Finding(Level.ERROR, "rehearsal", str(error))]
+    if not any(finding.level is Level.ERROR for finding in found):
+        _rehearsed[exp] = (fingerprint, found)
+    return found
 
 
 def _prepare_here(explicit: str | Path | None) -> tuple[Prepared | None, list[Finding]]:

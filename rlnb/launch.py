@@ -81,7 +81,8 @@ def find_same(prepared: Prepared, fingerprint: str | None) -> tuple[RunLayout, S
             continue  # its folder was removed or is of a newer format: not a run to attach to
         known = record.fingerprint is not None and fingerprint is not None
         same = not known or record.fingerprint == fingerprint
-        if same and not record.changes and (state.living or state in (State.SUSPENDED, State.COMPLETED)):
+        original = record.task == "train" and (record.parent is None or record.parent.kind == "init_from")
+        if same and original and (state.living or state in (State.SUSPENDED, State.COMPLETED)):
             return layout, state
     return None
 

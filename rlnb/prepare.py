@@ -82,7 +82,7 @@ class Prepared:
             if file.why != "literal" or file.path.suffix in (".yaml", ".yml", ".json", ".toml")
         }
         identity = {
-            "notebook": str(self.notebook.path),
+            "notebook": str(self.notebook.path.resolve()),
             "code": codes,
             "call": self.target.call,
             "parameters": {name: to_source(value, name) for name, value in sorted(self.parameters.items())},

@@ -9,7 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlnb.check import CheckReport, check_kernel, check_notebook, check_store, make_report, rehearse_here
+from rlnb.check import (
+    CheckReport,
+    check_disk,
+    check_kernel,
+    check_notebook,
+    check_store,
+    make_report,
+    rehearse_here,
+)
 from rlnb.inside import NotThisRun, promote_inside
 from rlnb.jobs import capture
 from rlnb.jobs.capture import CellRun
@@ -142,10 +150,7 @@ def promote_notebook(
     target = Target() if call is None else Target(call.cell, call.call)
     prepared = prepare(source, target=target, include=include, store=url).with_parameters(parameters or {})
     asked = Asked(
-        name=name
-        or experiment
-        or (label if label not in (None, "exp", "experiment") else None)
-        or source.path.stem,
+        name=name or (call.label if call else None) or experiment or source.path.stem,
         store=url,
         experiment_name=experiment if call is None else None,
         checked=not check,
@@ -161,7 +166,7 @@ def promote_notebook(
     report = make_report(prepared.findings, begin)
     if check:
         exclusive, stored = check_store(url)
-        found = [*prepared.findings, *check_notebook(prepared), *check_kernel(source), *stored]
+        found = [*prepared.findings, *check_notebook(prepared), *check_kernel(source), *check_disk(), *stored]
         report = make_report(found, begin, exclusive=exclusive).require()
     return _start(prepared, replace(asked, exclusive=report.exclusive), report, new=new)
 
@@ -189,7 +194,7 @@ def _target(source: Notebook, name: str) -> Target:
 
 def _check_all(exp: Experiment, prepared: Prepared, url: str, begin: float) -> CheckReport:
     exclusive, stored = check_store(url)
-    findings = [*prepared.findings, *check_notebook(prepared), *stored]
+    findings = [*prepared.findings, *check_notebook(prepared), *check_disk(), *stored]
     if not any(finding.level is Level.ERROR for finding in findings):
         # The rehearsal takes the longest; what is wrong already is said at once.
         findings += rehearse_here(exp)
