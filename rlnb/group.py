@@ -98,10 +98,17 @@ class Group(Sequence[Job]):
         return self._each(lambda job: job.resume(), states=resting)
 
     def plot(self) -> Any:
-        """Returns a plotly figure: the mean over the members with its band."""
-        from rlnb.view.figures import group_figure
+        """Returns a plotly figure: the mean over the members of each setting, with its band."""
+        from rlnb.run.metrics import MetricReader
+        from rlnb.view.group_figures import Member, group_figure
+        from rlnb.view.history import History
 
-        return group_figure([job.layout for job in self.jobs])
+        members = []
+        for job in self.jobs:
+            job.refresh()
+            rows, _ = MetricReader(job.layout).read()
+            members.append(Member(*_labels(job), History(rows)))
+        return group_figure(members, title=self.name)
 
     def _each(
         self, act: Callable[[Job], str], *, living: bool = False, states: Sequence[State] = ()
@@ -119,7 +126,7 @@ class Group(Sequence[Job]):
 
     def __repr__(self) -> str:
         try:
-            counts = Counter(job.observe_cheaply().state.value for job in self.jobs)
+            counts = Counter(job.observe(refresh=False).state.value for job in self.jobs)
             states = ", ".join(f"{count} {state}" for state, count in counts.items())
         except (RlnbError, OSError, ValueError, KeyError, TypeError) as error:
             states = f"unreadable: {error}"
@@ -127,7 +134,20 @@ class Group(Sequence[Job]):
         lines += [f"  {job.id}" for job in self.jobs]
         return "\n".join(lines)
 
-    def _repr_mimebundle_(self, **_: Any) -> Any:
-        from rlnb.view.display import show_group
+    def _ipython_display_(self) -> None:
+        from rlnb.view.group import GroupMember, show_group
 
-        return show_group([job.layout for job in self.jobs])
+        members = [
+            GroupMember(job.layout, name, label, job.refresh if job.remote else None)
+            for job in self.jobs
+            for label, name in [_labels(job)]
+        ]
+        show_group(members, title=self.name)._ipython_display_()
+
+
+def _labels(job: Job) -> tuple[str, str]:
+    """Returns (the member's setting apart from the seed, its seed): members of one setting are averaged."""
+    parameters = dict(job.asked.parameters)
+    seed = parameters.pop("seed", None)
+    setting = ", ".join(f"{name}={value}" for name, value in parameters.items())
+    return setting, job.id if seed is None else f"seed={seed}"

@@ -11,24 +11,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlnb import settings
 from rlnb.errors import JobFailed, RlnbError, RunError
-from rlnb.loglines import Line, Log, follow_lines, read_lines
+from rlnb.here import attempt, run_folder
+from rlnb.loglines import Line, Log, Logs, follow_lines, read_lines
 from rlnb.run.claims import latest_attempt
 from rlnb.run.control import Verb
 from rlnb.run.events import Event, read_events
-from rlnb.run.identity import current
 from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.record import RunRecord, read_record
-from rlnb.run.status import Evidence, Observation, State, Status
+from rlnb.run.status import Observation, State, Status
 from rlnb.source import RunSource
 from rlnb.view.text import job_text
-from rlnb.words import failure_text, gather, handle_text, progress_text
+from rlnb.words import failure_text, gather
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rlnb.run.checkpoints import Checkpoint
+    from rlnb.view.display import Shown
 
 _BAD_ENDS = (State.FAILED, State.LOST)
 
@@ -51,6 +51,11 @@ class Job:
     def url(self) -> str:
         """The run's address in its store."""
         return self._source.url
+
+    @property
+    def remote(self) -> bool:
+        """Whether what is read here is a pulled copy of a run of another machine."""
+        return self._source.remote
 
     @property
     def layout(self) -> RunLayout:
@@ -81,13 +86,10 @@ class Job:
         """Brings checkpoints and data here too, if the run is of another machine."""
         self._source.refresh(what="all")
 
-    def observe(self) -> Observation:
-        """Returns the state together with why it is what it is."""
-        self.refresh()
-        return self._source.observe()
-
-    def observe_cheaply(self) -> Observation:
-        """Returns the state from what is on this machine, without looking at the store."""
+    def observe(self, *, refresh: bool = True) -> Observation:
+        """Returns the state together with why it is what it is; `refresh=False` looks at this machine only."""
+        if refresh:
+            self.refresh()
         return self._source.observe()
 
     @property
@@ -114,12 +116,6 @@ class Job:
     def status(self) -> Status | None:
         """The supervisor's last word, None before it has spoken; `state` also sees that it is gone."""
         return self.observe().status
-
-    @property
-    def evidence(self) -> Evidence | None:
-        """How the last attempt ended, None while none has."""
-        status = self.status
-        return status.evidence if status else None
 
     @property
     def exception(self) -> str | None:
@@ -164,10 +160,8 @@ class Job:
     @property
     def executed_notebook(self) -> Path | None:
         """The newest executed notebook, None before the first attempt has written one."""
-        for attempt in range(self.attempt, 0, -1):
-            if self.layout.output(attempt).exists():
-                return self.layout.output(attempt)
-        return None
+        written = (self.layout.output(number) for number in range(self.attempt, 0, -1))
+        return next((path for path in written if path.exists()), None)
 
     def logs(self, last: int | None = None, *, log: str = "all", follow: bool = False) -> Logs | Iterator[str]:
         """Returns the log's lines as a text that prints itself, or follows them.
@@ -257,7 +251,7 @@ class Job:
         """
         from rlnb.jobs.inspect import inspect, visible
 
-        if self._source.remote:
+        if self.remote:
             raise RunError(f"{self.id} runs on another machine; inspect() reaches kernels of this machine only.")
         return visible(self.layout) if expression is None else inspect(self.layout, expression)
 
@@ -277,14 +271,6 @@ class Job:
         return self._source.ask(verb, timeout=timeout).message
 
     # -- how it looks --------------------------------------------------------------------------
-    def text(self) -> str:
-        """Returns everything about the run as text for a terminal."""
-        return handle_text(self.layout, self._source.observe(), self.url)
-
-    def progress_text(self) -> str:
-        """Returns one line: state, steps, return, time left."""
-        return progress_text(self.layout, self._source.observe())
-
     def failure_text(self) -> str:
         """Returns why the run failed, with the traceback, the log's path and the command that shows more."""
         return failure_text(self.layout, self._source.observe())
@@ -298,34 +284,16 @@ class Job:
         except (RlnbError, OSError, ValueError, KeyError, TypeError) as error:
             return f"Job({self.id!r}, unreadable: {error})"
 
-    def _repr_mimebundle_(self, **_: Any) -> Any:
+    def _ipython_display_(self) -> None:
+        self.show()._ipython_display_()
+
+    def show(self) -> Shown:
+        """Returns the live view (buttons and charts that move), an image or text, as the reader can take it."""
+        from rlnb.buttons import JobActions
         from rlnb.view.display import show
 
-        return show(self.layout)
+        refresh = self.refresh if self.remote else None
+        return show(self.layout, actions=JobActions(self), refresh=refresh)
 
 
-def attempt() -> int:
-    """Returns which attempt of its run this kernel is: 1, 2, …; 0 outside a job."""
-    identity = current()
-    return 0 if identity is None else identity.attempt
-
-
-def run_folder() -> Path:
-    """Returns the run folder of the job this kernel is.
-
-    Whatever a library writes below it is mirrored to the store. Outside a job it is a scratch folder, so
-    that the same cell works while prototyping.
-    """
-    identity = current()
-    if identity is not None:
-        return identity.root
-    scratch = settings.home() / "scratch"
-    scratch.mkdir(parents=True, exist_ok=True)
-    return scratch
-
-
-class Logs(str):
-    """Log lines as one string; a notebook shows them as lines rather than as a quoted string."""
-
-    def __repr__(self) -> str:
-        return str(self)
+__all__ = ["Job", "attempt", "run_folder"]

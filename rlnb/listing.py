@@ -135,39 +135,32 @@ def reconcile(*, resume: bool = False) -> list[dict[str, Any]]:
     """Looks after runs of this machine whose supervisor is gone: ends what it left, and says so.
 
     Args:
-        resume: start a new attempt of each.
+        resume: start a new attempt of each lost run.
 
     Returns:
-        One dictionary per run: id, state, message.
+        One dictionary per run that needed it: id, state, message.
     """
+    from rlnb.jobs.reconcile import reconcile as put_right
+
     found = []
-    for row in Index().rows():
-        layout = RunLayout(settings.runs_dir() / row.id)
-        if not layout.run_yaml.is_file() or observe(layout).state is not State.LOST:
-            continue
-        found.append({"id": row.id, "state": State.LOST.value, "message": _look_after(layout, resume=resume)})
+    for item in put_right():
+        layout, message = item.layout, item.message
+        if resume and observe(layout).state is State.LOST:
+            try:
+                message += f" {Job(layout.id, layout).resume()}"
+            except RlnbError as error:
+                message += f" It could not be resumed: {error}"
+        columns = describe_state(layout)
+        Index().upsert(layout.id, **columns)
+        found.append({"id": layout.id, "state": columns["state"], "message": message})
     return found
-
-
-def _look_after(layout: RunLayout, *, resume: bool) -> str:
-    from rlnb.jobs.survivors import end_survivors
-
-    ended = end_survivors(layout)
-    what = f"ended {len(ended)} processes it had left ({', '.join(sorted(set(ended.values())))})" if ended else "nothing of it runs"
-    Index().upsert(layout.id, **describe_state(layout))
-    if not resume:
-        return f"lost; {what}; `rlnb resume {layout.id}` goes on from its newest checkpoint"
-    try:
-        return f"was lost; {what}; {Job(layout.id, layout).resume()}"
-    except RlnbError as error:
-        return f"lost; {what}; could not be resumed: {error}"
 
 
 def _state(state: str | State | None) -> State | None:
     if state is None:
         return None
     if state not in list(State):
-        raise UsageError(f"There is no state {str(state)!r}.{did_you_mean(str(state), list(State))} There are {', '.join(State)}.")
+        raise UsageError(f"There is no state {str(state)!r}.{did_you_mean(str(state), map(str, State))} There are {', '.join(State)}.")
     return State(state)
 
 

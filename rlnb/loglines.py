@@ -108,3 +108,10 @@ def _event_text(line: str) -> str:
         return f"{event['time']} {event['kind']}{step}: {event['message']}"
     except (ValueError, KeyError, TypeError, AttributeError):
         return line  # a torn line is shown as it is
+
+
+class Logs(str):
+    """Log lines as one string; a notebook shows them as lines rather than as a quoted string."""
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -61,7 +61,7 @@ def resume(
 
     # What could make two writers was decided above; the executor is told so.
     attempt = LocalExecutor().submit(layout, takeover=takeover or source.remote or seen.silent)
-    return layout, f"attempt {attempt} has started."
+    return layout, f"Attempt {attempt} has started."
 
 
 def _look_long_enough(source: RunSource) -> Observation:

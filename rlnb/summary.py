@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rlnb.run.checkpoints import Checkpoint, checkpoints
 from rlnb.run.claims import latest_attempt
 from rlnb.run.events import read_events
 from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.progress import Progress, read_progress
 from rlnb.run.record import RunRecord, read_record
 from rlnb.run.status import Observation
+
+if TYPE_CHECKING:
+    from rlnb.run.checkpoints import Checkpoint
 
 
 def summarize(layout: RunLayout, observation: Observation, *, url: str, events: bool = False) -> dict[str, Any]:
@@ -26,6 +28,8 @@ def summarize(layout: RunLayout, observation: Observation, *, url: str, events: 
         RunNotFound: the folder holds no run.yaml.
         RunFormatError: it was written by a newer rlnb.
     """
+    from rlnb.run.checkpoints import checkpoints
+
     record = read_record(layout)
     status = observation.status
     training = read_json(layout.training_json) or {}

@@ -18,8 +18,8 @@ from rlnb.differences import environment_differences, first_difference
 from rlnb.errors import JobFailed, RlnbError, RunError, UsageError
 from rlnb.fork import FORK_ATTEMPT, derived, start_copy
 from rlnb.job import Job
-from rlnb.naming import new_run
 from rlnb.jobs.survivors import end_survivors
+from rlnb.naming import new_run
 from rlnb.run.checkpoints import Checkpoint, checkpoints
 from rlnb.run.control import Verb, request
 from rlnb.run.index import Index

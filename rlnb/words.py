@@ -6,7 +6,6 @@ import shlex
 from dataclasses import replace
 
 from rlnb.errors import RlnbError
-from rlnb.run.checkpoints import checkpoints
 from rlnb.run.claims import latest_attempt
 from rlnb.run.events import read_events
 from rlnb.run.layout import RunLayout, read_json
@@ -119,6 +118,8 @@ def _plain(text: str) -> str:
 
 def handle_text(layout: RunLayout, seen: Observation, url: str) -> str:
     """Returns everything about a run as text for a terminal."""
+    from rlnb.run.checkpoints import checkpoints
+
     facts = gather(layout, seen)
     record = read_record(layout)
     lines = [

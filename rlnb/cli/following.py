@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rlnb.cli.output import JOB_FAILED, OK
 from rlnb.errors import JobFailed
+from rlnb.words import progress_text
 
 if TYPE_CHECKING:
     from rlnb.job import Job
@@ -36,9 +37,9 @@ def follow(job: Job, *, quiet: bool = False, timeout: float | None = None) -> in
     deadline = None if timeout is None else time.monotonic() + timeout
     try:
         while True:
-            job.refresh()
-            line.show(job.progress_text())
-            if job.at_rest:
+            seen = job.observe()
+            line.show(progress_text(job.layout, seen))
+            if not seen.state.living:
                 break
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"{job.id} is still {job.state.value} after {timeout:g} s; it goes on.")

@@ -98,12 +98,13 @@ def _job(arguments: argparse.Namespace) -> Job:
 
 def show_run(arguments: argparse.Namespace) -> int:
     """`rlnb show RUN`."""
+    from rlnb.words import handle_text
+
     job = _job(arguments)
-    job.refresh()
     if arguments.json:
         print_json(job.summary(events=True))
-        return OK
-    print(job.text())
+    else:
+        print(handle_text(job.layout, job.observe(), job.url))
     return OK
 
 
@@ -122,7 +123,6 @@ def show_logs(arguments: argparse.Namespace) -> int:
 def show_metrics(arguments: argparse.Namespace) -> int:
     """`rlnb metrics RUN`."""
     job = _job(arguments)
-    job.refresh()
     frame = job.metrics
     if len(frame) and arguments.kind != "all":
         frame = frame[frame["kind"] == arguments.kind].dropna(axis="columns", how="all")

@@ -74,6 +74,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return OK
         return failure(error, code=USAGE, as_json=as_json)
+    except Exception as error:
+        # A fault of rlnb's own. A person gets a sentence; who looks for the fault asks for the rest.
+        if os.environ.get("RLNB_DEBUG"):
+            raise
+        fault = RlnbError(f"internal error, {type(error).__name__}: {error}; RLNB_DEBUG=1 shows where.")
+        return failure(fault, code=USAGE, as_json=as_json)
     except KeyboardInterrupt:
         print("\nrlnb: interrupted; jobs go on, `rlnb jobs` lists them.", file=sys.stderr)
         return INTERRUPTED

@@ -56,7 +56,8 @@ def failure(error: BaseException, *, code: int, as_json: bool) -> int:
 def table(rows: Sequence[Mapping[str, str]], columns: Sequence[str]) -> str:
     """Returns left-aligned columns under their headings, cut to the terminal's width."""
     widths = [max(len(column), *(len(row.get(column, "")) for row in rows)) for column in columns]
-    limit = shutil.get_terminal_size((160, 24)).columns
+    # A pipe gets whole rows: whoever reads it can cut them.
+    limit = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines = ["  ".join(column.upper().ljust(width) for column, width in zip(columns, widths, strict=True))]
     for row in rows:
         cells = (row.get(column, "").ljust(width) for column, width in zip(columns, widths, strict=True))

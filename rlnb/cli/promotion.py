@@ -6,6 +6,7 @@ import argparse
 import ast
 import math
 import sys
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,20 +52,21 @@ def run(arguments: argparse.Namespace) -> int:
     options: dict[str, Any] = {}
     if arguments.retries is not None:
         options["retries"] = arguments.retries
-    if arguments.name is not None:
-        options["name"] = arguments.name
-    job: Job = promote_notebook(
-        Path(arguments.notebook),
-        parameters=dict(parse_parameter(text) for text in arguments.parameter),
-        store=arguments.store,
-        experiment=arguments.experiment,
-        new=arguments.new,
-        check=not arguments.no_check,
-        tags=tuple(arguments.tag),
-        env_vars=tuple(arguments.env),
-        include=tuple(arguments.include),
-        **options,
-    )
+    # What checks have to say is for people; with --json stdout belongs to the program that reads it.
+    with redirect_stdout(sys.stderr) if arguments.json else nullcontext():
+        job: Job = promote_notebook(
+            Path(arguments.notebook),
+            parameters=dict(parse_parameter(text) for text in arguments.parameter),
+            store=arguments.store,
+            experiment=arguments.experiment,
+            name=arguments.name,
+            new=arguments.new,
+            check=not arguments.no_check,
+            tags=tuple(arguments.tag),
+            env_vars=tuple(arguments.env),
+            include=tuple(arguments.include),
+            **options,
+        )
     if not arguments.wait:
         if arguments.json:
             print_json({"run": job.url, "id": job.id})

@@ -64,7 +64,7 @@ def reconcile_runs(arguments: argparse.Namespace) -> int:
         print_json(found)
         return OK
     for row in found:
-        print(f"{row['id']}: {row['message']}")
+        print(row["message"])
     if not found:
         print("Every run has its supervisor or has ended; nothing to do.")
     return OK
