@@ -22,6 +22,12 @@ Array = NDArray[Any]
 _PLUMBING = {"terminal_observation", "final_observation", "final_obs", "final_info", "TimeLimit.truncated"}
 
 
+_WIDE = {"f": np.float64, "i": np.int64, "u": np.int64}
+
+#: numbers up to which a whole matrix is turned into columns at once, as one step of a few environments is
+_SMALL = 16_384
+
+
 class UnknownName(DesignError, KeyError):
     """A batch has no column of that name; also a KeyError, as `Mapping` asks for."""
 
@@ -30,10 +36,9 @@ class UnknownName(DesignError, KeyError):
 
 
 def freeze(values: Array) -> Array:
-    """Returns `values` as a contiguous read-only (n,) array of float64, int64, bool or its own dtype."""
-    kind = values.dtype.kind
-    wide = {"f": np.float64, "i": np.int64, "u": np.int64}.get(kind)
-    column = np.ascontiguousarray(values, dtype=wide).view()
+    """Returns `values` as a contiguous read-only array of float64, int64, bool or its own dtype; the
+    caller's own array stays writeable."""
+    column = np.ascontiguousarray(values, dtype=_WIDE.get(values.dtype.kind)).view()
     column.flags.writeable = False
     return column
 
@@ -66,7 +71,8 @@ class Columns(Mapping[str, Array]):
         """Returns the columns of some rows (a slice shares memory)."""
 
     @abstractmethod
-    def _fetch(self, name: str) -> Array | None: ...
+    def _fetch(self, name: str) -> Array | None:
+        """Returns a column as it is handed out (`freeze`), or None if there is none of that name."""
 
     def __getitem__(self, name: str) -> Array:
         column = self._cache.get(name)
@@ -78,7 +84,7 @@ class Columns(Mapping[str, Array]):
                     f'{self.what}["{name}"] is not in this batch;{did_you_mean(name, self.names)} '
                     f"It has: {known}."
                 )
-            column = self._cache[name] = freeze(found)
+            column = self._cache[name] = found
         return column
 
     def __contains__(self, name: object) -> bool:
@@ -92,8 +98,7 @@ class Columns(Mapping[str, Array]):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         matrix = self.matrix
-        wide = np.float64 if matrix.dtype.kind == "f" else matrix.dtype
-        return np.array(matrix, dtype=dtype or wide, copy=True)
+        return np.array(matrix, dtype=dtype or _WIDE.get(matrix.dtype.kind), copy=True)
 
     def __repr__(self) -> str:
         return f"{self.what}[{', '.join(self.names)}]"
@@ -113,6 +118,7 @@ class MatrixColumns(Columns):
                 f"({', '.join(self._names[:6])}…); give one name for each component."
             )
         self._flat = matrix.reshape(len(matrix), width)
+        self._turned: Array | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,7 +132,16 @@ class MatrixColumns(Columns):
         return MatrixColumns(self.what, self._matrix[rows], self._names)
 
     def _fetch(self, name: str) -> Array | None:
-        return self._flat[:, self._names.index(name)] if name in self._names else None
+        if name not in self._names:
+            return None
+        place = self._names.index(name)
+        if self._flat.size > _SMALL:
+            return freeze(self._flat[:, place])
+        if self._turned is None:
+            self._turned = np.array(self._flat.T, dtype=_WIDE.get(self._flat.dtype.kind), order="C")
+            self._turned.flags.writeable = False
+        column: Array = self._turned[place]
+        return column
 
 
 class MappingColumns(Columns):
@@ -154,7 +169,7 @@ class MappingColumns(Columns):
         return MappingColumns(self.what, {name: values[rows] for name, values in self._columns.items()})
 
     def _fetch(self, name: str) -> Array | None:
-        return self._columns.get(name)
+        return freeze(self._columns[name]) if name in self._columns else None
 
 
 class InfoColumns(Columns):
@@ -208,7 +223,7 @@ class InfoColumns(Columns):
                     "only numbers can be used in a design."
                 )
             column[row] = number
-        return column
+        return freeze(column)
 
 
 def _number(value: object) -> float | None:

@@ -68,7 +68,8 @@ def reward_from_dict(given: object, where: str = "reward") -> RewardSpec:
     if not isinstance(parts, list | tuple):
         raise DesignError(f"{where}.terms is {parts!r:.60}; it must be a list of terms.")
     terms = [_part_from_dict(part, f"{where}.terms[{place}]") for place, part in enumerate(parts)]
-    return _made(RewardSpec, where, {"terms": terms, "combine": values.get("combine")}).bind()
+    reward: RewardSpec = _made(RewardSpec, where, {"terms": terms, "combine": values.get("combine")})
+    return reward.bind()
 
 
 def state_to_list(state: StateSpec) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ disagree on). That freedom is used: long batches are evaluated in blocks that st
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -78,19 +79,26 @@ class Expression:
             float64 (n,), a fresh array without negative NaNs. Overflow and invalid operations give
             inf and NaN silently: what to do about them is the caller's to say.
         """
-        used = {name: namespace[name] for name in self.names}
         if rows is None:
-            rows = next((len(values) for values in used.values() if np.ndim(values)), 1)
+            rows = next((len(namespace[name]) for name in self.names if np.ndim(namespace[name])), 1)
         result = np.empty(rows)
         with np.errstate(all="ignore"):
-            if rows <= BLOCK:
-                result[...] = self._run(used)
-            else:
-                for start in range(0, rows, BLOCK):
-                    part = slice(start, start + BLOCK)
-                    cut = {name: values[part] if np.ndim(values) else values for name, values in used.items()}
-                    result[part] = self._run(cut)
+            self.fill(result, namespace)
         return quiet(result)
+
+    def fill(self, out: Array, namespace: Mapping[str, Array]) -> None:
+        """Computes the expression into `out`, float64 (n,), for a caller that has silenced numpy's warnings
+        and makes NaNs quiet itself (`quiet`)."""
+        rows = len(out)
+        used = {name: namespace[name] for name in self.names}
+        if rows <= BLOCK:
+            out[...] = self._run(used)
+            return
+        for start in range(0, rows, BLOCK):
+            part = slice(start, start + BLOCK)
+            out[part] = self._run(
+                {name: values[part] if np.ndim(values) else values for name, values in used.items()}
+            )
 
     def bounds(self, known: Mapping[str, Interval]) -> Interval:
         """Returns bounds of the value from bounds of the names; a name left out is unbounded."""
@@ -116,9 +124,9 @@ def compile_expression(text: str, names: Collection[str] | None = None) -> Expre
 
 def quiet(values: Array) -> Array:
     """Replaces every NaN, in place, by the one quiet positive NaN."""
-    lost = values != values
-    if lost.any():
-        values[lost] = np.nan
+    # a sum is NaN where any number is (or where infinities cancel, which the exact test then sorts out)
+    if not math.isfinite(np.add.reduce(values, axis=None)):
+        values[values != values] = np.nan
     return values
 
 

@@ -80,7 +80,10 @@ class Namespace(Mapping[str, Array]):
     def __getitem__(self, name: str) -> Array:
         values = self._cache.get(name)
         if values is None:
-            values = self._cache[name] = np.ascontiguousarray(self._fetch(name), dtype=np.float64)
+            values = self._fetch(name)
+            if values.dtype.char != "d" or values.strides != (8,):
+                values = np.ascontiguousarray(values, dtype=np.float64)
+            self._cache[name] = values
         return values
 
     def __contains__(self, name: object) -> bool:

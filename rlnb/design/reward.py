@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -145,8 +146,7 @@ class RewardSpec:
 
         This is the slow half: keep it while weights, clips and the combination change.
         """
-        seen = batch.with_reward(_as_paid(batch.reward))
-        return {part.name: part.measure(seen) for part in self.enabled}
+        return _measure(self.enabled, batch.with_reward(_as_paid(batch.reward)))
 
     def score(self, measured: Mapping[str, Array], *, progress: float = 0.0) -> RewardResult:
         """Clips, weights and combines what `measure` returned; the fast half."""
@@ -177,7 +177,7 @@ class RewardSpec:
         for part in self.enabled:
             if not isinstance(part, Term) or part.function is None or hasattr(part.function, "state_dict"):
                 continue
-            found = differing_row(part.measure, seen)
+            found = differing_row(partial(_alone, part), seen)
             if found is not None:
                 row, whole, alone = found
                 raise DesignError(
@@ -228,6 +228,19 @@ class RewardSpec:
         names: dict[str, Any] = {part.name: np.float64(0.0) for part in self.terms}
         rows = len(next(iter(parts.values())))
         return self._combined.evaluate(names | parts, rows=rows)
+
+
+def _measure(parts: Sequence[Term | Shaping], batch: Transitions) -> dict[str, Array]:
+    values = np.empty((len(parts), len(batch)))
+    with np.errstate(all="ignore"):
+        for part, row in zip(parts, values, strict=True):
+            part.fill(row, batch)
+    quiet(values)
+    return {part.name: row for part, row in zip(parts, values, strict=True)}
+
+
+def _alone(part: Term, batch: Transitions) -> Array:
+    return _measure([part], batch)[part.name]
 
 
 def _bound(part: Term | Shaping, known: Mapping[str, TermFunction]) -> Term | Shaping:

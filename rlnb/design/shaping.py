@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rlnb.design.columns import Array, Columns
-from rlnb.design.expression import Expression, quiet
+from rlnb.design.expression import Expression
 from rlnb.design.namespace import subscript
 from rlnb.design.schedule import read_weight
 from rlnb.design.term import check_name, compile_for
@@ -75,16 +75,15 @@ class Shaping:
         components = {name[5:-2] for name in names if name.startswith('obs["')}
         self._compiled.check({*components, *(subscript("obs", name) for name in components)})
 
-    def measure(self, batch: Transitions) -> Array:
-        """Returns F, float64 (n,)."""
+    def fill(self, out: Array, batch: Transitions) -> None:
+        """Computes F into `out`, float64 (n,)."""
         assert self._compiled is not None
-        rows = len(batch)
-        with np.errstate(all="ignore"):
-            after = self._compiled.evaluate(_State(batch.next_obs), rows=rows)
-            after[batch.terminated] = 0.0
-            after *= self.gamma
-            after -= self._compiled.evaluate(_State(batch.obs), rows=rows)
-        return quiet(after)
+        before = np.empty_like(out)
+        self._compiled.fill(before, _State(batch.obs))
+        self._compiled.fill(out, _State(batch.next_obs))
+        out[batch.terminated] = 0.0
+        out *= self.gamma
+        out -= before
 
 
 class _State(Mapping[str, Array]):
@@ -100,7 +99,8 @@ class _State(Mapping[str, Array]):
                 f"A potential uses observation components only, and {name!r} is none of them."
                 f"{did_you_mean(plain, self._columns)} There are: {', '.join(self._columns)}."
             )
-        return np.ascontiguousarray(self._columns[plain], dtype=np.float64)
+        values = self._columns[plain]
+        return values if values.dtype.char == "d" else values.astype(np.float64)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)

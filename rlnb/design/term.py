@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rlnb.design.columns import Array
-from rlnb.design.expression import Expression, compile_expression, quiet
+from rlnb.design.expression import Expression, compile_expression
 from rlnb.design.schedule import Weight, read_weight
 from rlnb.design.transitions import Transitions
 from rlnb.errors import DesignError, ExpressionError, did_you_mean
@@ -96,14 +96,15 @@ class Term:
         elif self.function is None:
             raise self._unbound()
 
-    def measure(self, batch: Transitions) -> Array:
-        """Returns the term's value, float64 (n,), before clip and weight.
+    def fill(self, out: Array, batch: Transitions) -> None:
+        """Computes the term before clip and weight into `out`, float64 (n,).
 
         Raises:
             DesignError: a Python term is missing, fails or returns something else than n numbers.
         """
         if self._compiled is not None:
-            return self._compiled.evaluate(batch.namespace, rows=len(batch))
+            self._compiled.fill(out, batch.namespace)
+            return
         function = self.function
         if function is None:
             raise self._unbound()
@@ -119,7 +120,7 @@ class Term:
                 f"The Python term {self.name!r} returned {found.dtype} of shape {found.shape} for "
                 f"{len(batch)} transitions; it must return one number for each, shape ({len(batch)},)."
             )
-        return quiet(np.array(found, dtype=np.float64))
+        out[...] = found
 
     def _unbound(self) -> DesignError:
         near = did_you_mean(str(self.python), _MARKED)

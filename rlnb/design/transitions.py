@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
+from rlnb.design import table
 from rlnb.design.columns import Array, Columns, InfoColumns, MappingColumns, MatrixColumns
 from rlnb.design.namespace import Namespace
 from rlnb.errors import DesignError
+
+_COLUMNS = ("next_obs", "action", "prev_action", "t", "terminated", "truncated", "reward", "episode")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,20 +104,12 @@ class Transitions:
             episode=episode,
             labels=labels or {},
         )
-        for name in (
-            "next_obs",
-            "action",
-            "prev_action",
-            "t",
-            "terminated",
-            "truncated",
-            "reward",
-            "episode",
-        ):
-            value = getattr(batch, name)
-            rows = len(value.matrix) if isinstance(value, Columns) else len(value)
-            if rows != n:
-                raise DesignError(f"A batch needs equally long columns: obs has {n} rows, {name} has {rows}.")
+        columns = (next_obs, action, prev_action, t, terminated, truncated, reward, episode)
+        if any(len(column) != n for column in columns):
+            lengths = ", ".join(
+                f"{name} {len(column)}" for name, column in zip(_COLUMNS, columns, strict=True)
+            )
+            raise DesignError(f"A batch needs equally long columns: obs has {n} rows, but {lengths}.")
         return batch
 
     def __len__(self) -> int:
@@ -181,69 +176,20 @@ class Transitions:
     def concat(batches: Iterable[Transitions]) -> Transitions:
         """Puts batches of the same columns one after the other; episodes are numbered anew, in order.
 
+        An info key that one batch never saw is NaN there.
+
         Raises:
             DesignError: no batches, or their columns differ.
         """
-        parts = list(batches)
-        if not parts:
-            raise DesignError("concat needs at least one batch of transitions.")
-        columns = [part.to_columns() for part in parts]
-        for key in dict.fromkeys(key for own in columns for key in own if key.startswith("info.")):
-            for own in columns:  # an info key that one batch never saw is missing there, not an error
-                own.setdefault(key, np.full(len(own["t"]), np.nan))
-        labels: dict[int, str] = {}
-        offset = 0
-        for part, own in zip(parts, columns, strict=True):
-            odd = sorted(own.keys() ^ columns[0].keys())
-            if odd:
-                raise DesignError(
-                    f"These batches do not have the same columns; they differ in {', '.join(odd)}."
-                )
-            numbers = offset + np.arange(len(part.starts))
-            for number, old in zip(numbers, part.episode[part.starts], strict=True):
-                if int(old) in part.labels:
-                    labels[int(number)] = part.labels[int(old)]
-            own["episode"] = np.repeat(numbers, np.diff([*part.starts, len(part)]))
-            offset += len(numbers)
-        whole = {name: np.concatenate([own[name] for own in columns]) for name in columns[0]}
-        return replace(Transitions.from_columns(whole, parts[0].meta()), labels=labels)
+        return table.concat(list(batches))
 
     def meta(self) -> dict[str, Any]:
         """Returns what `to_columns` does not say: names and row shapes, as JSON-able values."""
-        described: dict[str, Any] = {}
-        for name in ("obs", "next_obs", "action", "prev_action"):
-            value = getattr(self, name)
-            matrix = value.matrix if isinstance(value, Columns) else value
-            names = list(value.names) if isinstance(value, Columns) else []
-            described[name] = {"names": names, "shape": list(matrix.shape[1:])}
-        return described
+        return table.describe(self)
 
     def to_columns(self) -> dict[str, Array]:
-        """Returns flat columns in their stored dtypes, lossless together with `meta()`.
-
-        Names: `obs.<component>` (or `obs`, 2-D, where components have no names), `next_obs.…`,
-        `action` or `action.a0`…, `prev_action…`, `t`, `terminated`, `truncated`, `reward`, `episode`,
-        `policy` (object, str), `info.<key>`, `signal.<name>`.
-        """
-        columns: dict[str, Array] = {}
-        for name in ("obs", "next_obs", "action", "prev_action"):
-            value = getattr(self, name)
-            matrix = value.matrix if isinstance(value, Columns) else value
-            flat = matrix.reshape(len(matrix), -1) if matrix.ndim > 1 else matrix
-            if isinstance(value, Columns) and value.names:
-                flat = flat.reshape(len(flat), -1)
-                columns.update({f"{name}.{part}": flat[:, i] for i, part in enumerate(value.names)})
-            else:
-                columns[name] = flat
-        for name in ("t", "terminated", "truncated", "reward", "episode", "policy"):
-            columns[name] = getattr(self, name)
-        for prefix, group in (("info", self.info), ("signal", self.signals)):
-            stored = group.stored() if isinstance(group, InfoColumns) else group
-            for key in stored.names:
-                columns[f"{prefix}.{key}"] = (
-                    stored.raw(key) if isinstance(stored, MappingColumns) else stored[key]
-                )
-        return columns
+        """Returns flat columns in their stored dtypes, lossless together with `meta()`; see `table`."""
+        return table.columns_of(self)
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Array], meta: Mapping[str, Any] | None = None) -> Transitions:
@@ -252,44 +198,7 @@ class Transitions:
         Raises:
             DesignError: a needed column is missing.
         """
-        for name in ("t", "terminated", "truncated", "reward", "episode"):
-            if name not in columns:
-                raise DesignError(
-                    f"A table of transitions needs the column {name!r}; it has {', '.join(columns)}."
-                )
-
-        def gather(name: str) -> tuple[Array, tuple[str, ...]]:
-            prefix = f"{name}."
-            parts = [key for key in columns if key.startswith(prefix)]
-            names = tuple(key[len(prefix) :] for key in parts)
-            told = (meta or {}).get(name, {})
-            if parts:
-                names = tuple(told.get("names") or names)
-                matrix = np.stack([np.asarray(columns[prefix + part]) for part in names], axis=1)
-            elif name in columns:
-                matrix, names = np.asarray(columns[name]), ()
-            else:
-                raise DesignError(
-                    f"A table of transitions needs the column {name!r}; it has {', '.join(columns)}."
-                )
-            return (matrix.reshape(len(matrix), *told["shape"]) if "shape" in told else matrix), names
-
-        def group(prefix: str) -> dict[str, Array]:
-            return {key[len(prefix) :]: columns[key] for key in columns if key.startswith(prefix)}
-
-        obs, names = gather("obs")
-        episode = columns["episode"]
-        policy = columns.get("policy")
-        labels: dict[int, str] = {}
-        if policy is not None and len(episode):
-            numbers, first = np.unique(episode, return_index=True)
-            labels = {int(k): str(policy[i]) for k, i in zip(numbers, first, strict=True) if policy[i]}
-        return cls.from_arrays(
-            obs, gather("next_obs")[0], gather("action")[0], names=names,
-            prev_action=gather("prev_action")[0], t=columns["t"], terminated=columns["terminated"],
-            truncated=columns["truncated"], reward=columns["reward"], episode=episode,
-            infos=group("info."), signals=group("signal."), labels=labels,
-        )  # fmt: skip
+        return table.from_columns(columns, meta)
 
 
 def shift_actions(action: Array, t: Array) -> Array:
@@ -304,7 +213,12 @@ def _actions(what: str, action: Array) -> Array | Columns:
     if action.ndim == 1:
         return action
     width = int(np.prod(action.shape[1:]))
-    return MatrixColumns(what, action, [f"a{i}" for i in range(width)])
+    return MatrixColumns(what, action, _action_names(width))
+
+
+@lru_cache(maxsize=64)
+def _action_names(width: int) -> tuple[str, ...]:
+    return tuple(f"a{i}" for i in range(width))
 
 
 def _columns(what: str, values: Sequence[Mapping[str, Any]] | Mapping[str, Array] | None) -> Columns:

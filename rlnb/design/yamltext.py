@@ -46,7 +46,7 @@ class _Loader(yaml.SafeLoader):
                 "anchors and aliases (& and *) are not allowed here; quote the text",
                 event.start_mark,
             )
-        return super().compose_node(parent, index)  # type: ignore[no-untyped-call]
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         seen: set[str] = set()
@@ -76,7 +76,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> Any:
-        return super().increase_indent(flow, False)  # type: ignore[no-untyped-call]
+        return super().increase_indent(flow, False)
 
 
 def _represent_list(dumper: Any, values: Any) -> Any:
@@ -85,9 +85,9 @@ def _represent_list(dumper: Any, values: Any) -> Any:
 
 
 for _tag, _pattern, _first in _RESOLVERS:
-    _Loader.add_implicit_resolver(_tag, _pattern, _first)  # type: ignore[no-untyped-call]
+    _Loader.add_implicit_resolver(_tag, _pattern, _first)
     # the dumper keeps PyYAML's own resolvers too, so that other readers see texts where we wrote texts
-    _Dumper.add_implicit_resolver(_tag, _pattern, _first)  # type: ignore[no-untyped-call]
+    _Dumper.add_implicit_resolver(_tag, _pattern, _first)
 _Loader.add_constructor(_INT, _construct_int)
 _Loader.add_constructor(_FLOAT, _construct_float)
 _Dumper.add_representer(list, _represent_list)
