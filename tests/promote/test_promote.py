@@ -1,0 +1,329 @@
+"""promote() and promote_notebook() up to the moment a supervisor is started."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb import settings
+from rlnb.errors import CaptureError, ExperimentError, ParameterError, SecretError, UsageError
+from rlnb.experiment import Experiment
+from rlnb.jobs import capture
+from rlnb.jobs.capture import CellRun
+from rlnb.jobs.executors.local import LocalExecutor
+from rlnb.promote import promote, promote_notebook
+from rlnb.run.findings import Finding, Level
+from rlnb.run.host import ProcessIdentity
+from rlnb.run.index import Index
+from rlnb.run.layout import RunLayout
+from rlnb.run.record import Target, read_record
+from rlnb.run.status import State, Status, write_status
+from tests.promote.notebooks import code, notebook
+
+CELLS = (
+    code("seed = 0", "p", "parameters"),
+    code(
+        "import rlnb\nexp = rlnb.Experiment('cart', env='CartPole-v1', total_timesteps=1000, seed=seed)", "e"
+    ),
+    code("job = rlnb.promote(exp)", "t"),
+    code("job", "j"),
+)
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> list[RunLayout]:
+    """Runs that would have been started; each is said to be starting by this living process."""
+    layouts: list[RunLayout] = []
+
+    def submit(self: LocalExecutor, layout: RunLayout, **_: Any) -> int:
+        layouts.append(layout)
+        write_status(layout, Status(State.STARTING, 1, ProcessIdentity.of()))
+        return 1
+
+    monkeypatch.setattr(LocalExecutor, "submit", submit)
+    return layouts
+
+
+@pytest.fixture(autouse=True)
+def rehearsals(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The rehearsal has tests of its own; here it finds what a test puts there."""
+    made = SimpleNamespace(count=0, findings=[])
+
+    def rehearse(*_: Any, **__: Any) -> list[Finding]:
+        made.count += 1
+        return made.findings
+
+    module = ModuleType("rlnb.train.rehearse")
+    module.rehearse = rehearse  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "rlnb.train.rehearse", module)
+    return made
+
+
+class Kernel:
+    """Says what IPython's recorder would say; tests/promote/test_kernel.py drives a real one."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.book = notebook(folder, *CELLS)
+        self.runs = [CellRun(cell.source, cell.id, 1.0, True) for cell in self.book.cells[:3]]
+        self.calls = 0
+        self.namespace: dict[str, Any] = {}
+        monkeypatch.setattr(capture, "install", lambda: self)
+        monkeypatch.setenv("JPY_SESSION_NAME", str(self.book.path))
+
+    @property
+    def running(self) -> CellRun:
+        return self.runs[-1]
+
+    def count_call(self) -> int:
+        self.calls += 1
+        return self.calls
+
+    def promote(self, exp: Experiment | None = None, **more: Any) -> Any:
+        self.runs[-1] = CellRun(self.runs[-1].source, self.runs[-1].cell_id, 2.0)
+        self.calls = 0
+        return promote(exp or _experiment(), **more)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    return Kernel(tmp_path, monkeypatch)
+
+
+def _experiment(**more: Any) -> Experiment:
+    return Experiment("cart", env="CartPole-v1", **{"total_timesteps": 1000, **more})
+
+
+def _finish(layout: RunLayout, state: State) -> None:
+    write_status(layout, Status(state, 1, ProcessIdentity.of()))
+
+
+def test_what_stands_in_the_run_folder(kernel: Kernel, started: list[RunLayout], tmp_path: Path) -> None:
+    exp = _experiment(tags=("x",))
+    job = kernel.promote(exp, store="./runs", tags=["y"], retries=1, env_vars=["HOME"])
+    assert started == [job.layout]
+    assert job.folder.parent == settings.runs_dir()
+    assert __import__("re").fullmatch(r"exp-\d{4}-\d\d-\d\d-cart-[0-9a-f]{4}", job.id)
+    record = read_record(job.layout)
+    assert record.experiment == exp.spec.to_dict()
+    assert record.fingerprint == exp.spec.fingerprint()
+    assert record.target == Target("t", 1)
+    assert record.store == {"url": str(tmp_path / "runs"), "exclusive": True}
+    assert record.notebook == {"path": str(kernel.book.path), "folder": str(tmp_path), "checked": True}
+    assert (record.tags, record.limits.retries, record.pass_env) == (["y", "x"], 1, ["HOME"])
+    assert record.kernel == {"python": sys.executable}
+    frozen = json.loads(job.layout.bundle_notebook.read_text())
+    assert [cell["id"] for cell in frozen["cells"]] == ["p", "e", "t", "j"]
+    assert json.loads(job.layout.environment_json.read_text())["packages"]["gymnasium"]
+    [row] = Index().rows()
+    assert (row.id, row.algo, row.env, row.url) == (job.id, "PPO", "CartPole-v1", f"{tmp_path}/runs/{job.id}")
+
+
+def test_run_all_again_attaches_and_says_so(
+    kernel: Kernel, started: list[RunLayout], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = kernel.promote()
+    assert kernel.promote().id == first.id
+    assert (
+        f"{first.id} is starting with this notebook, design and parameters: attached to it (new=True starts another)."
+        in capsys.readouterr().out
+    )
+    _finish(first.layout, State.COMPLETED)
+    assert kernel.promote().id == first.id
+    assert len(started) == 1
+
+
+def test_new_starts_another(kernel: Kernel) -> None:
+    first = kernel.promote()
+    second = kernel.promote(new=True)
+    assert first.id != second.id
+    assert kernel.promote().id == second.id
+
+
+@pytest.mark.parametrize("state", [State.FAILED, State.STOPPED])
+def test_an_ended_run_is_not_attached_to(kernel: Kernel, state: State) -> None:
+    first = kernel.promote()
+    _finish(first.layout, state)
+    assert kernel.promote().id != first.id
+
+
+def test_a_suspended_run_is_attached_to(kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> None:
+    first = kernel.promote()
+    _finish(first.layout, State.SUSPENDED)
+    assert kernel.promote().id == first.id
+    assert (
+        "is suspended with this notebook, design and parameters: attached to it; job.resume() lets it go on"
+        in capsys.readouterr().out
+    )
+
+
+def test_another_experiment_or_source_is_another_run(kernel: Kernel) -> None:
+    first = kernel.promote()
+    second = kernel.promote(_experiment(learning_rate=1e-4))
+    kernel.runs[1] = CellRun(kernel.runs[1].source + "\nx = 1", "e", 1.0, True)
+    third = kernel.promote()
+    assert len({first.id, second.id, third.id}) == 3
+
+
+def test_attaching_works_without_an_index(kernel: Kernel) -> None:
+    first = kernel.promote()
+    settings.index_path().unlink()
+    assert kernel.promote().id == first.id
+
+
+def test_findings_stop_promotion_and_leave_nothing(
+    kernel: Kernel, started: list[RunLayout], rehearsals: SimpleNamespace
+) -> None:
+    rehearsals.findings = [Finding(Level.ERROR, "env", "The env breaks gymnasium's rules; mend it.")]
+    with pytest.raises(
+        ExperimentError, match=r"Not promoted: The env breaks gymnasium's rules; mend it. \(check=False"
+    ):
+        kernel.promote()
+    assert started == []
+    assert Index().rows() == []
+    kernel.promote(check=False)
+    assert len(started) == 1
+
+
+def test_one_rehearsal_for_check_and_promote(kernel: Kernel, rehearsals: SimpleNamespace) -> None:
+    exp = _experiment()
+    assert exp.check().ok
+    kernel.promote(exp)
+    assert rehearsals.count == 1
+
+
+def test_undefined_names_stop_promotion_before_the_rehearsal(
+    kernel: Kernel, rehearsals: SimpleNamespace
+) -> None:
+    kernel.runs[1] = CellRun("exp = rlnb.Experiment(lr)", "e", 1.0, True)
+    with pytest.raises(ExperimentError, match="Cell 2 uses `lr`, but no cell defines it"):
+        kernel.promote()
+    assert rehearsals.count == 0
+
+
+def test_a_store_that_cannot_be_written_stops_promotion(kernel: Kernel, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        ExperimentError, match="The store .*/file/x cannot be used|The store .*/file/x failed a real write"
+    ):
+        kernel.promote(store="file/x")
+
+
+def test_secrets_never_reach_the_run_folder(
+    kernel: Kernel, started: list[RunLayout], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "0123456789abcdef")
+    kernel.runs[1] = CellRun(kernel.runs[1].source + "\nlogin('0123456789abcdef')", "e", 1.0, True)
+    with pytest.raises(SecretError, match="Cell 2 of the notebook holds the value of WANDB_API_KEY"):
+        kernel.promote(check=False)
+    assert started == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"env_vars": ["HOMER"]},
+            "env_vars names 'HOMER', which is not set here; set it or take it out. Did you mean 'HOME'",
+        ),
+        ({"retries": -1}, "retries=-1 is negative; give 0 or more"),
+        ({"hold": -1.0}, "hold=-1.0 is negative"),
+        ({"store": "memory://x"}, "ends with the process that holds it"),
+        ({"grid": {"sed": range(2)}}, "'sed' is not in the parameters cell .* Did you mean 'seed'"),
+        ({"include": ["gone"]}, "include='gone' names no file"),
+        ({"notebook": "gone.ipynb"}, "notebook='gone.ipynb' is not an existing .ipynb file"),
+    ],
+)
+def test_bad_options(kernel: Kernel, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        kernel.promote(**options)
+    assert not settings.runs_dir().exists()
+
+
+def test_a_failed_start_leaves_no_half_run(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("rlnb.launch.write_record", refuse)
+    with pytest.raises(OSError, match="disk full"):
+        kernel.promote()
+    assert list(settings.runs_dir().iterdir()) == []
+    assert Index().rows() == []
+
+
+def test_the_second_call_of_a_cell_is_its_own_run(kernel: Kernel) -> None:
+    first = kernel.promote()
+    second = promote(_experiment(seed=1))
+    assert read_record(second.layout).target == Target("t", 2)
+    assert first.id != second.id
+    assert promote(_experiment(seed=2)).id not in (first.id, second.id)
+
+
+def test_a_grid_is_a_group_over_parameters(kernel: Kernel, started: list[RunLayout]) -> None:
+    group = kernel.promote(grid={"seed": range(3)}, tags=["sweep"])
+    assert [read_record(job.layout).parameters for job in group] == [{"seed": 0}, {"seed": 1}, {"seed": 2}]
+    records = [read_record(layout) for layout in started]
+    assert {record.group for record in records} == {group.name}
+    assert all(record.experiment is None and record.tags == ["sweep"] for record in records)
+    sources = [
+        [cell["source"] for cell in json.loads(layout.bundle_notebook.read_text())["cells"]]
+        for layout in started
+    ]
+    assert sources[2][1] == ["# Parameters\n", "seed = 2"]
+    again = kernel.promote(grid={"seed": range(3)}, tags=["sweep"])
+    assert [job.id for job in again] == [job.id for job in group]
+    assert again.name == group.name
+    assert len(started) == 3
+
+
+def test_a_plain_script_needs_notebook(tmp_path: Path, started: list[RunLayout]) -> None:
+    with pytest.raises(CaptureError, match=r"promote\(\) runs outside a notebook; pass notebook='…'"):
+        promote(_experiment())
+    book = notebook(tmp_path, *CELLS)
+    job = promote(_experiment(), notebook=book.path, check=False)
+    record = read_record(job.layout)
+    assert record.target == Target("t", 1)
+    assert record.fingerprint == _experiment().spec.fingerprint()
+
+
+def test_without_a_kernel(
+    tmp_path: Path, started: list[RunLayout], rehearsals: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = notebook(tmp_path, *CELLS)
+    (tmp_path / "shell").mkdir()
+    monkeypatch.chdir(tmp_path / "shell")
+    job = promote_notebook(book.path, parameters={"seed": 4}, store="runs", tags="one")
+    record = read_record(job.layout)
+    assert (record.experiment, record.fingerprint, record.parameters) == (None, None, {"seed": 4})
+    assert (record.name, record.target, record.tags) == ("cart", Target("t", 1), ["one"])
+    assert record.store["url"] == str(tmp_path / "shell" / "runs")
+    assert record.notebook["checked"] is False
+    assert rehearsals.count == 0
+    assert promote_notebook(book.path, parameters={"seed": 4}, store="runs").id == job.id
+    assert promote_notebook(book.path, parameters={"seed": 5}, store="runs").id != job.id
+    assert promote_notebook(book.path, store="runs", name="named").id.rpartition("-")[0].endswith("-named")
+
+
+def test_without_a_kernel_typos_and_secrets_are_refused(tmp_path: Path, started: list[RunLayout]) -> None:
+    book = notebook(tmp_path, *CELLS)
+    with pytest.raises(ParameterError, match="Did you mean 'seed'"):
+        promote_notebook(book.path, parameters={"sedd": 1})
+    with pytest.raises(SecretError, match="'api_token' is named like a secret"):
+        promote_notebook(book.path, parameters={"api_token": "x"})
+    with pytest.raises(CaptureError, match="There is no notebook .*gone.ipynb"):
+        promote_notebook(tmp_path / "gone.ipynb")
+    assert started == []
+
+
+def test_a_kernel_run_and_a_shell_run_of_the_same_are_the_same(kernel: Kernel) -> None:
+    job = kernel.promote()
+    assert promote_notebook(kernel.book.path, store=kernel.book.path.parent / "runs").id == job.id
+
+
+def test_it_is_public() -> None:
+    assert rlnb.promote is promote
