@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlnb.design.design import Design
+from rlnb.design.names import component_names
 from rlnb.envs.compatibility import check_spaces
 from rlnb.envs.make import EnvFactory, resolve_env
-from rlnb.envs.naming import component_names
 from rlnb.envs.signals import Signal
 from rlnb.errors import ExperimentError, UsageError
 from rlnb.experiment_design import bound_design, design_of
@@ -243,7 +243,7 @@ class Experiment:
         given = self._given
         algo = getattr(given["algo"], "__name__", given["algo"])
         steps = given["total_timesteps"]
-        amount = f"{steps:,}" if isinstance(steps, (int, float)) else steps
+        amount = f"{steps:,.0f}" if isinstance(steps, (int, float)) else steps
         changed = "".join(f", {key}={value!r}" for key, value in self._changes.items())
         return (
             f"Experiment({self.name!r}: {algo} on {self._factory.label}, {amount} steps, "
