@@ -19,8 +19,8 @@ from rlnb.job import Job
 from rlnb.run.index import Index, IndexRow, describe_state
 from rlnb.run.layout import RunLayout
 from rlnb.run.record import read_record
-from rlnb.run.status import EndKind, State, observe, read_status
-from rlnb.source import join_run_url, split_run_url
+from rlnb.run.status import State, observe
+from rlnb.source import join_run_url, split_run_url, superseded
 
 SHOWN = ("id", "name", "state", "step", "total_timesteps", "return_mean", "created")
 
@@ -191,9 +191,7 @@ def _known(run_id: str, url: str) -> Job | None:
     layout = RunLayout(settings.runs_dir() / run_id)
     if not layout.run_yaml.is_file():
         return None
-    status = read_status(layout)
-    evidence = status.evidence if status is not None and not status.state.living else None
-    if evidence is not None and evidence.kind is EndKind.SUPERSEDED and url:
+    if url and superseded(layout):
         try:
             return _pulled(url, run_id)
         except RlnbError:

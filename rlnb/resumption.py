@@ -106,9 +106,21 @@ def _working_copy(
     from rlnb.run.pull import pull
 
     layout = RunLayout(settings.runs_dir() / source.layout.id)
+    if layout.root.exists():
+        _put_aside(layout)
     pull(source.url, layout.root, what="all")
     require_trust(layout, trust=trust)  # what is executed is what was looked at, or trust was given
     return layout
+
+
+def _put_aside(layout: RunLayout) -> None:
+    """Moves a working copy away that a newer attempt elsewhere has overtaken; nothing of it is deleted."""
+    from rlnb.jobs.survivors import end_survivors
+
+    end_survivors(layout)
+    place = settings.home() / "superseded" / f"{layout.id}-{time.time_ns()}"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    layout.root.rename(place)
 
 
 def _owner(layout: RunLayout, seen: Observation) -> str:

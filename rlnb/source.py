@@ -14,7 +14,7 @@ from typing import Any
 from rlnb import settings
 from rlnb.errors import RlnbError, RunError
 from rlnb.run.control import Acknowledgement, Verb, acknowledgement, request
-from rlnb.run.layout import RunLayout
+from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.record import read_record
 from rlnb.run.status import Observation, Observer
 
@@ -40,6 +40,11 @@ def split_run_url(url: str) -> tuple[str, str]:
     if not store or not run_id or store.endswith(("/", ":")):
         raise RunError(f"{url!r} is not the address of a run; it should end with the run's id.")
     return f"{store}{mark}{query}", run_id
+
+
+def superseded(layout: RunLayout) -> bool:
+    """Whether the mirror of this working copy found that another machine has taken the run over."""
+    return bool((read_json(layout.mirror_json) or {}).get("superseded"))
 
 
 class RunSource:

@@ -13,8 +13,10 @@ from rlnb.words import progress_text
 
 if TYPE_CHECKING:
     from rlnb.job import Job
+    from rlnb.run.status import Observation
 
 REDRAW = 0.5  # seconds between two looks at the run folder
+UPLOAD_PATIENCE = 30.0  # seconds without progress after which an upload is left to itself
 LOG_EVERY = 10.0  # seconds between two lines where a line cannot be redrawn
 
 
@@ -33,22 +35,41 @@ def follow(job: Job, *, quiet: bool = False, timeout: float | None = None) -> in
         JobFailed: the job has failed; its message is what the job's `exception` says.
         TimeoutError: the job was still going after `timeout` seconds.
     """
-    line = ProgressLine(quiet=quiet)
+    line, upload = ProgressLine(quiet=quiet), Upload()
     deadline = None if timeout is None else time.monotonic() + timeout
     try:
         while True:
             seen = job.observe()
             line.show(progress_text(job.layout, seen))
-            if not seen.state.living:
+            if not seen.state.living and not upload.goes_on(seen):
                 break
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"{job.id} is still {job.state.value} after {timeout:g} s; it goes on.")
             time.sleep(REDRAW)
     finally:
         line.close()
+    if seen.status is not None and seen.status.upload_pending and seen.status.store != "ok":
+        print(f"rlnb: the store is {seen.status.store}; what it lacks is sent when it answers.", file=sys.stderr)
     if job.failed:
         raise JobFailed(job.failure_text(), job)
     return OK
+
+
+class Upload:
+    """Whether a supervisor stays only to send the rest, which a script that reads the store waits for."""
+
+    def __init__(self) -> None:
+        self._pending = -1
+        self._since = time.monotonic()
+
+    def goes_on(self, seen: Observation) -> bool:
+        """Says whether more is about to arrive: the supervisor lives, the store answers, and bytes move."""
+        status = seen.status
+        if status is None or not status.supervisor.alive or status.store != "ok":
+            return False
+        if status.upload_pending != self._pending:
+            self._pending, self._since = status.upload_pending, time.monotonic()
+        return time.monotonic() - self._since < UPLOAD_PATIENCE
 
 
 class ProgressLine:

@@ -5,6 +5,9 @@ import threading
 
 import pytest
 
+from rlnb.run.status import State
+from tests.job.runs import finish
+
 
 @pytest.fixture
 def run(make_run):
@@ -59,15 +62,13 @@ def test_resuming_what_runs_or_has_completed_is_2(rlnb, run):
 
 
 def test_waiting_for_a_completed_run_is_0(rlnb, run):
-    run.end()
+    finish(run)
     assert rlnb("wait", "7f3a")[0] == 0
     assert json.loads(rlnb("wait", "7f3a", "--json")[1])["state"] == "completed"
 
 
 def test_waiting_for_a_failed_run_is_1_and_says_why(rlnb, run):
-    from rlnb.run.status import State
-
-    run.end(State.FAILED, "cell 3 raised")
+    finish(run, State.FAILED, "cell 3 raised")
     code, out, err = rlnb("wait", "7f3a", "--json")
     assert code == 1
     assert json.loads(out)["error"].startswith(f"{run.layout.id} failed: cell 3 raised")

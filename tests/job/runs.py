@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 
 from rlnb import settings
 from rlnb.run.index import Index, describe_state
 from rlnb.run.layout import RunLayout, write_json
 from rlnb.run.record import read_record
+from rlnb.run.status import State, read_status, write_status
 from rlnb.source import join_run_url
 from rlnb.testing.synthetic_run import SyntheticRun
 
@@ -42,3 +44,16 @@ class Maker:
         record = read_record(run.layout)
         url = join_run_url(record.store["url"], record.id)
         Index().add(run.layout, record, url=url, **describe_state(run.layout))
+
+
+def lose_supervisor(run: SyntheticRun) -> None:
+    """Makes the recorded supervisor one that is dead, as after its exit or a SIGKILL."""
+    status = read_status(run.layout)
+    assert status is not None
+    write_status(run.layout, replace(status, supervisor=replace(status.supervisor, pid=2**22 + 1)))
+
+
+def finish(run: SyntheticRun, state: State = State.COMPLETED, message: str = "") -> None:
+    """Ends the run as a supervisor does that has nothing left to upload."""
+    run.end(state, message)
+    lose_supervisor(run)

@@ -15,6 +15,7 @@ from rlnb.run.host import ProcessIdentity
 from rlnb.run.identity import JobIdentity
 from rlnb.run.layout import write_json
 from rlnb.run.status import EndKind, Evidence, State, read_status, write_status
+from tests.job.runs import lose_supervisor
 
 CELL = {
     "number": 4,
@@ -139,9 +140,7 @@ def test_a_failed_job_shows_traceback_cell_log_and_the_next_commands(run):
 
 def test_a_lost_job_says_how_to_go_on(run):
     run.begin()
-    status = read_status(run.layout)
-    gone = replace(status.supervisor, pid=2**22 + 1)
-    write_status(run.layout, replace(status, supervisor=gone))
+    lose_supervisor(run)
     job = handle(run)
     assert job.state is State.LOST
     assert "its supervisor is gone" in job.exception

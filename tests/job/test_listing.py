@@ -1,20 +1,13 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from rlnb import settings
 from rlnb.errors import RunError, RunNotFound, UsageError
 from rlnb.listing import job, jobs, rebuild
 from rlnb.run.index import Index
-from rlnb.run.status import State, read_status, write_status
-
-
-def lose(run) -> None:
-    """Makes the run's recorded supervisor one that is dead."""
-    status = read_status(run.layout)
-    write_status(run.layout, replace(status, supervisor=replace(status.supervisor, pid=2**22 + 1)))
+from rlnb.run.status import State
+from tests.job.runs import lose_supervisor
 
 
 def test_no_runs_is_an_empty_list():
@@ -41,7 +34,7 @@ def test_a_run_that_was_lost_is_listed_as_lost_although_the_index_says_running(m
     run = make_run()
     run.begin()
     make_run.list(run)
-    lose(run)
+    lose_supervisor(run)
     assert Index().get(run.layout.id).state == "running"
     assert jobs().rows()[0]["state"] == "lost"
     assert [item.id for item in jobs(state=State.LOST)] == [run.layout.id]
