@@ -20,7 +20,7 @@ import rlnb
 from rlnb.errors import CheckpointError, UsageError
 from rlnb.job import Job
 from rlnb.naming import new_run
-from rlnb.run.checkpoints import Checkpoint, checkpoints
+from rlnb.run.checkpoints import MANIFEST, Checkpoint, checkpoints, damage
 from rlnb.run.experiment import ExperimentSpec
 from rlnb.run.host import hostname, utc_now
 from rlnb.run.index import Index
@@ -89,12 +89,14 @@ def choose_checkpoint(layout: RunLayout, step: int | None) -> Checkpoint:
     Raises:
         CheckpointError: there is none.
     """
-    found = [item for item in checkpoints(layout) if step is None or item.step <= step]
-    if not found:
-        where = "" if step is None else f" at or before step {step:,}"
-        have = ", ".join(f"{item.step:,}" for item in checkpoints(layout)) or "none"
-        raise CheckpointError(f"{layout.id} has no valid checkpoint{where}; it has: {have}.")
-    return found[-1]
+    found = checkpoints(layout)
+    # The run's one history: what an older attempt did after the step that a newer one resumed from is undone.
+    for item in sorted(found, key=lambda one: (one.attempt, one.step), reverse=True):
+        if (step is None or item.step <= step) and damage(item) is None:
+            return item
+    where = "" if step is None else f" at or before step {step:,}"
+    have = ", ".join(f"{item.step:,}" for item in found) or "none"
+    raise CheckpointError(f"{layout.id} has no valid checkpoint{where}; it has: {have}.")
 
 
 def derived(asked: RunRecord, run_id: str, *, kind: str, parent: str, step: int | None) -> RunRecord:
@@ -115,36 +117,34 @@ def start_copy(source: RunLayout, target: RunLayout, record: RunRecord, checkpoi
     """Writes the folder of a derived run: bundle and checkpoint first, run.yaml last."""
     shutil.copytree(source.bundle, target.bundle, symlinks=True)
     if checkpoint is not None:
-        copy_checkpoint(source, checkpoint, target)
+        copy_checkpoint(checkpoint, target)
     write_record(target, record)
 
 
-def copy_checkpoint(source: RunLayout, checkpoint: Checkpoint, target: RunLayout) -> Path:
+def copy_checkpoint(checkpoint: Checkpoint, target: RunLayout) -> Path:
     """Copies one checkpoint with everything its manifest names; the manifest comes last.
 
     Args:
-        source: the run that has it.
         checkpoint: which.
         target: the run that gets it, as attempt 0.
 
     Returns:
         The new checkpoint's folder.
     """
-    old = source.checkpoint(checkpoint.step, checkpoint.attempt)
+    old = checkpoint.folder
     new = target.checkpoint(checkpoint.step, FORK_ATTEMPT)
-    manifest = read_json(old / "manifest.json")
+    manifest = read_json(old / MANIFEST)
     if manifest is None:
-        raise CheckpointError(f"{old} has no readable manifest; choose another step.")
+        raise CheckpointError(f"{old} has no readable {MANIFEST}; choose another step.")
     for entry in manifest["files"]:
         name = str(entry["name"])
-        renamed = f"{new.name}/{name.removeprefix(old.name + '/')}" if name.startswith(old.name + "/") else name
+        own = name.startswith(f"{old.name}/")
+        renamed = f"{new.name}/{name.removeprefix(f'{old.name}/')}" if own else name
         destination = safe_join(target.checkpoints, renamed)
         destination.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(safe_join(source.checkpoints, name), destination)
+        shutil.copyfile(safe_join(old.parent, name), destination)
         entry["name"] = renamed
-    manifest["attempt"] = FORK_ATTEMPT
-    new.mkdir(parents=True, exist_ok=True)
-    write_json(new / "manifest.json", manifest)
+    write_json(new / MANIFEST, {**manifest, "attempt": FORK_ATTEMPT})
     return new
 
 

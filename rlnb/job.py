@@ -152,10 +152,10 @@ class Job:
     @property
     def checkpoints(self) -> list[Checkpoint]:
         """The checkpoints that can be restored, oldest first."""
-        from rlnb.run.checkpoints import checkpoints
+        from rlnb.summary import known_checkpoints
 
         self.refresh()
-        return checkpoints(self.layout)
+        return known_checkpoints(self.layout)
 
     @property
     def executed_notebook(self) -> Path | None:

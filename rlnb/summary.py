@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rlnb import settings
+from rlnb.errors import RlnbError
 from rlnb.run.claims import latest_attempt
 from rlnb.run.events import read_events
 from rlnb.run.layout import RunLayout, read_json
@@ -28,13 +30,11 @@ def summarize(layout: RunLayout, observation: Observation, *, url: str, events: 
         RunNotFound: the folder holds no run.yaml.
         RunFormatError: it was written by a newer rlnb.
     """
-    from rlnb.run.checkpoints import checkpoints
-
     record = read_record(layout)
     status = observation.status
     training = read_json(layout.training_json) or {}
-    found = checkpoints(layout)
-    newest = found[-1] if found else None
+    found = known_checkpoints(layout)
+    newest = max(found, key=lambda one: (one.attempt, one.step), default=None)
     attempt = max(latest_attempt(layout), status.attempt if status else 0)
     progress = current_progress(layout, attempt)
     summary: dict[str, Any] = {
@@ -77,6 +77,25 @@ def current_progress(layout: RunLayout, attempt: int) -> Progress | None:
     return progress if progress is not None and progress.attempt == attempt else None
 
 
+def known_checkpoints(layout: RunLayout) -> list[Checkpoint]:
+    """Returns the checkpoints that the run has, oldest first.
+
+    A pulled copy holds their manifests only, until somebody needs the rest; the originals are whole.
+    """
+    from rlnb.run.checkpoints import MANIFEST, checkpoints, read_checkpoint
+
+    if layout.root.parent != settings.cache_dir():
+        return checkpoints(layout)
+    found = []
+    for step, attempt, folder in layout.checkpoint_folders():
+        if (folder / MANIFEST).is_file():
+            try:
+                found.append(read_checkpoint(layout, folder, step, attempt))
+            except RlnbError:
+                continue  # torn or of a newer format: not one that can be restored here
+    return found
+
+
 def describe_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
     """Returns one checkpoint as plain JSON values."""
     return {
@@ -86,6 +105,7 @@ def describe_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
         "return_mean": checkpoint.return_mean,
         "weights_sha256": checkpoint.weights_sha256,
         "exact": checkpoint.exact,
+        "bytes": checkpoint.bytes,
     }
 
 

@@ -11,7 +11,7 @@ from rlnb.run.events import read_events
 from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.record import read_record
 from rlnb.run.status import Evidence, Observation, State
-from rlnb.summary import current_progress, total_timesteps
+from rlnb.summary import current_progress, known_checkpoints, total_timesteps
 from rlnb.view.facts import Facts, number, size
 
 TRACEBACK_LINES = 40
@@ -118,8 +118,6 @@ def _plain(text: str) -> str:
 
 def handle_text(layout: RunLayout, seen: Observation, url: str) -> str:
     """Returns everything about a run as text for a terminal."""
-    from rlnb.run.checkpoints import checkpoints
-
     facts = gather(layout, seen)
     record = read_record(layout)
     lines = [
@@ -141,7 +139,7 @@ def handle_text(layout: RunLayout, seen: Observation, url: str) -> str:
         exact = training.get("exact_resume")
         lines.append(f"weights      sha256 {str(training.get('weights_sha256'))[:16]}…")
         lines.append(f"exact        {'yes' if exact is True else exact}")
-    found = checkpoints(layout)
+    found = known_checkpoints(layout)
     if found:
         shown = ", ".join(f"{item.step:,}" for item in found[-CHECKPOINTS_SHOWN:])
         more = "" if len(found) <= CHECKPOINTS_SHOWN else f"{len(found)}, newest: "
