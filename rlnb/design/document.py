@@ -20,7 +20,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
-from rlnb.design.operations import OPERATIONS, Operation, Select
+from rlnb.design.operation import Operation
+from rlnb.design.operations import OPERATIONS, Select
 from rlnb.design.reward import RewardSpec
 from rlnb.design.shaping import Shaping
 from rlnb.design.state import StateSpec

@@ -84,7 +84,7 @@ class Expression:
         result = np.empty(rows)
         with np.errstate(all="ignore"):
             self.fill(result, namespace)
-        return quiet(result)
+            return quiet(result)
 
     def fill(self, out: Array, namespace: Mapping[str, Array]) -> None:
         """Computes the expression into `out`, float64 (n,), for a caller that has silenced numpy's warnings
@@ -123,7 +123,7 @@ def compile_expression(text: str, names: Collection[str] | None = None) -> Expre
 
 
 def quiet(values: Array) -> Array:
-    """Replaces every NaN, in place, by the one quiet positive NaN."""
+    """Replaces every NaN, in place, by the one quiet positive NaN; the caller has silenced warnings."""
     # a sum is NaN where any number is (or where infinities cancel, which the exact test then sorts out)
     if not math.isfinite(np.add.reduce(values, axis=None)):
         values[values != values] = np.nan

@@ -6,10 +6,8 @@ All of them are elementwise in float64, so that a batch may be cut anywhere.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,34 +16,10 @@ from rlnb.design.components import Components
 from rlnb.design.expression import Expression
 from rlnb.design.memory import Memory
 from rlnb.design.namespace import subscript
+from rlnb.design.operation import Apply, Names, Operation, changing, read_names, read_number
+from rlnb.design.standardize import RunningZScore, ZScore
 from rlnb.design.term import check_name, compile_for
 from rlnb.errors import DesignError
-
-#: float64 (n, d) and a memory → float64 (n, d')
-Apply = Callable[[Array, Memory], Array]
-
-Names = Sequence[str] | None
-
-
-class Operation(ABC):
-    """One row of a state design.
-
-    Attributes:
-        kind: its name in design files.
-    """
-
-    kind: ClassVar[str]
-
-    @abstractmethod
-    def fit(self, before: Components, key: int) -> tuple[Components, Apply]:
-        """Fits the operation to the components in front of it.
-
-        Args:
-            key: its place in the design, under which it asks the memory.
-
-        Raises:
-            DesignError: a component is missing, or a name is taken.
-        """
 
 
 @dataclass(frozen=True)
@@ -118,83 +92,6 @@ class Derive(Operation):
 
 
 @dataclass(frozen=True)
-class ZScore(Operation):
-    """(x - mean) / std with stored statistics; `names` None means all components."""
-
-    kind = "zscore"
-    names: Names = None
-    mean: Sequence[float] = ()
-    std: Sequence[float] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", read_names(self.names, self.kind))
-        for what in ("mean", "std"):
-            values = tuple(read_number(value, f"{what} of zscore") for value in _listed(getattr(self, what)))
-            object.__setattr__(self, what, values)
-        if len(self.mean) != len(self.std) or (self.names is not None and len(self.mean) != len(self.names)):
-            raise DesignError(
-                f"A zscore needs one mean and one std for each component; it has {len(self.mean)} means, "
-                f"{len(self.std)} stds and {'all' if self.names is None else len(self.names)} components."
-            )
-        if not all(0.0 < value < math.inf for value in self.std) or not all(map(math.isfinite, self.mean)):
-            raise DesignError(f"The std of a zscore must be above 0 and finite, the mean finite: {self!r}.")
-
-    @classmethod
-    def of(cls, values: Array, names: Sequence[str]) -> ZScore:
-        """Returns the z-score with the statistics of recorded values (n, k); a constant gets std 1."""
-        table = np.asarray(values, dtype=np.float64)
-        spread = table.std(axis=0)
-        stds = np.where(spread > 0.0, spread, 1.0)
-        return cls(tuple(names), tuple(map(float, table.mean(axis=0))), tuple(map(float, stds)))
-
-    def fit(self, before: Components, key: int) -> tuple[Components, Apply]:
-        places = before.indices(self.names, self.kind)
-        if len(places) != len(self.mean):
-            raise DesignError(
-                f"A zscore of all components has {len(self.mean)} means, but there are {len(places)} components."
-            )
-        mean, std = np.array(self.mean), np.array(self.std)
-        after = before.change(places, (before.low[places] - mean) / std, (before.high[places] - mean) / std)
-        return after, _changing(places, lambda part, _: (part - mean) / std)
-
-
-@dataclass(frozen=True)
-class RunningZScore(Operation):
-    """z-score with statistics that grow while training, clipped; `names` None means all components.
-
-    Attributes:
-        clip: values stay within [-clip, clip].
-        epsilon: added to the variance.
-    """
-
-    kind = "running_zscore"
-    names: Names = None
-    clip: float = 10.0
-    epsilon: float = 1e-8
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", read_names(self.names, self.kind))
-        for what in ("clip", "epsilon"):
-            value = read_number(getattr(self, what), f"{what} of running_zscore")
-            if not 0.0 < value < math.inf:
-                raise DesignError(
-                    f"The {what} of running_zscore is {value!r}; it must be above 0 and finite."
-                )
-            object.__setattr__(self, what, value)
-
-    def fit(self, before: Components, key: int) -> tuple[Components, Apply]:
-        places = before.indices(self.names, self.kind)
-
-        def scale(part: Array, memory: Memory) -> Array:
-            found = memory.statistics(key, part)
-            return np.clip(
-                (part - found.mean) / np.sqrt(found.variance + self.epsilon), -self.clip, self.clip
-            )
-
-        return before.change(places, np.array(-self.clip), np.array(self.clip)), _changing(places, scale)
-
-
-@dataclass(frozen=True)
 class Clip(Operation):
     """Clips to [low, high]; `names` None means all components."""
 
@@ -215,7 +112,7 @@ class Clip(Operation):
     def fit(self, before: Components, key: int) -> tuple[Components, Apply]:
         places = before.indices(self.names, self.kind)
         low, high = (np.clip(end[places], self.low, self.high) for end in (before.low, before.high))
-        return before.change(places, low, high), _changing(
+        return before.change(places, low, high), changing(
             places, lambda part, _: np.clip(part, self.low, self.high)
         )
 
@@ -261,7 +158,7 @@ class Scale(Operation):
     def fit(self, before: Components, key: int) -> tuple[Components, Apply]:
         places = before.indices(self.names, self.kind)
         ends = [end[places] * self.factor + self.offset for end in (before.low, before.high)]
-        return before.change(places, np.minimum(*ends), np.maximum(*ends)), _changing(
+        return before.change(places, np.minimum(*ends), np.maximum(*ends)), changing(
             places, lambda part, _: part * self.factor + self.offset
         )
 
@@ -270,47 +167,3 @@ class Scale(Operation):
 OPERATIONS: dict[str, type[Operation]] = {
     operation.kind: operation for operation in (Select, Derive, ZScore, RunningZScore, Clip, Delta, Scale)
 }
-
-
-def read_names(names: object, owner: str) -> tuple[str, ...] | None:
-    """Returns names as a tuple; one name may stand for itself, None for all.
-
-    Raises:
-        DesignError: they are not names, or one stands there twice.
-    """
-    if names is None:
-        return None
-    listed = (names,) if isinstance(names, str) else names
-    if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
-        raise DesignError(
-            f"The names of the state operation {owner} are {names!r:.60}; give a list of names."
-        )
-    twice = next((name for name in listed if listed.count(name) > 1), None)
-    if twice is not None:
-        raise DesignError(f"The state operation {owner} names {twice!r} twice; once is enough.")
-    return tuple(listed)
-
-
-def read_number(value: object, what: str) -> float:
-    """Returns a number that is not NaN as a float.
-
-    Raises:
-        DesignError: it is something else.
-    """
-    plain = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not plain or math.isnan(value):  # type: ignore[arg-type]
-        raise DesignError(f"The {what} is {value!r:.60}; it must be a number.")
-    return float(value)  # type: ignore[arg-type]
-
-
-def _listed(values: object) -> list[object]:
-    return list(values) if isinstance(values, list | tuple | np.ndarray) else [values]
-
-
-def _changing(places: Array, function: Callable[[Array, Memory], Array]) -> Apply:
-    def apply(x: Array, memory: Memory) -> Array:
-        changed = x.copy()
-        changed[:, places] = function(x[:, places], memory)
-        return changed
-
-    return apply

@@ -235,7 +235,7 @@ def _measure(parts: Sequence[Term | Shaping], batch: Transitions) -> dict[str, A
     with np.errstate(all="ignore"):
         for part, row in zip(parts, values, strict=True):
             part.fill(row, batch)
-    quiet(values)
+        quiet(values)
     return {part.name: row for part, row in zip(parts, values, strict=True)}
 
 

@@ -16,19 +16,10 @@ import numpy as np
 from rlnb.design.columns import Array
 from rlnb.design.components import Components
 from rlnb.design.memory import Live, Memory, Recorded
-from rlnb.design.operations import (
-    OPERATIONS,
-    Apply,
-    Clip,
-    Delta,
-    Derive,
-    Operation,
-    RunningZScore,
-    Scale,
-    Select,
-    ZScore,
-)  # fmt: skip
+from rlnb.design.operation import Apply, Operation
+from rlnb.design.operations import OPERATIONS, Clip, Delta, Derive, Scale, Select
 from rlnb.design.spaces import flatten_batch, space_bounds
+from rlnb.design.standardize import RunningZScore, ZScore
 from rlnb.design.transitions import Transitions
 from rlnb.errors import DesignError
 
