@@ -139,10 +139,10 @@ def check_store(url: str) -> tuple[bool | None, list[Finding]]:
         result = probe(open_storage(url))
     except (StoreError, UsageError) as error:
         return None, [Finding(Level.ERROR, "store", f"The store {url} cannot be used: {error}")]
-    if result.error or not (result.writes and result.reads):
-        return None, [Finding(Level.ERROR, "store", f"The store {url} failed a real write and read ({result.error}); correct the address, the credentials or the rights.")]  # fmt: skip
+    if not (result.writes and result.reads):
+        return None, [Finding(Level.ERROR, "store", f"The store {url} failed a real write and read: {result.error} Correct the address, the credentials or the rights.")]  # fmt: skip
     if not result.deletes:
-        return result.exclusive, [Finding(Level.WARNING, "store_delete", f"The store {url} refuses to delete, so superseded checkpoints pile up there; grant the right to delete.")]  # fmt: skip
+        return result.exclusive, [Finding(Level.WARNING, "store_delete", f"The store {url} refuses to delete ({result.error}), so superseded checkpoints pile up there; grant the right to delete.")]  # fmt: skip
     return result.exclusive, []
 
 

@@ -25,6 +25,7 @@ from rlnb.jobs.static_checks import check_input
 from rlnb.run.findings import Finding, Level
 from rlnb.run.record import Target
 from rlnb.run.secrets import Redactor, describe_secret, find_userinfo, is_secret_name
+from rlnb.run.storage import StoreAddress
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def resolve_store(store: str | Path, *, base: Path) -> str:
         base: the notebook's folder for `promote()`, the shell's for the command line.
 
     Raises:
-        UsageError: the scheme is unknown, or `memory://`, which ends with the process.
+        UsageError: the URL is malformed, or `memory://`, which ends with the process.
         SecretError: the URL carries a password.
     """
     text = os.fspath(store)
@@ -163,24 +164,10 @@ def resolve_store(store: str | Path, *, base: Path) -> str:
             "The store's URL carries credentials, and run.yaml would keep them; take them out of the URL and put "
             "them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or your credentials file."
         )
-    scheme, separator, rest = text.partition("://")
-    if not separator:
+    if "://" not in text:
         return str((base / Path(text).expanduser()).resolve())
-    known = ("file", "s3", "obs")
-    if scheme == "memory":
+    if text.startswith("memory:"):
         raise UsageError(
             "store='memory://…' ends with the process that holds it; use a folder, s3:// or obs://."
         )
-    if scheme not in known:
-        raise UsageError(
-            f"The store {text!r} has the unknown scheme {scheme!r}; use a folder, file://, s3:// or obs://."
-        )
-    if scheme == "file":
-        if not rest.startswith("/"):
-            raise UsageError(
-                f"The store {text!r} is not absolute; write file:///folder, or the path without file://."
-            )
-        return str(Path(rest).resolve())
-    if not rest.strip("/"):
-        raise UsageError(f"The store {text!r} names no bucket; write {scheme}://bucket/prefix.")
-    return text
+    return StoreAddress.parse(text).url
