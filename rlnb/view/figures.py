@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ def job_figure(
     for mark in history.attempts:
         figure.add_vline(mark.step, line={"dash": "dash", "width": 1, "color": "#777"})
     _mark_checkpoints(figure, history.checkpoints)
+    figure.update_xaxes(range=[0, max(1, history.last_step)])
     return figure
 
 
@@ -48,7 +50,7 @@ def panels_figure(panels: list[Panel], *, title: str = "") -> go.Figure:
         rows=rows,
         cols=columns,
         subplot_titles=[f"{panel.title} ({panel.note})" if panel.note else panel.title for panel in panels],
-        vertical_spacing=0.34 / (rows + 1),
+        vertical_spacing=0.42 / (rows + 1),
         horizontal_spacing=0.1,
     )
     for place, panel in enumerate(panels):
@@ -62,8 +64,8 @@ def panels_figure(panels: list[Panel], *, title: str = "") -> go.Figure:
                 legendgrouptitle_text=panel.title if several else None,
             )
             figure.add_trace(trace, row=row, col=column)
-        figure.update_yaxes(title_text=panel.unit, row=row, col=column)
-        figure.update_xaxes(title_text=X_LABEL, matches="x", row=row, col=column)
+        figure.update_yaxes(title_text=panel.unit, title_standoff=8, row=row, col=column)
+        figure.update_xaxes(title_text=X_LABEL, title_standoff=8, matches="x", row=row, col=column)
     figure.update_layout(
         title=title,
         height=90 + 270 * rows,
@@ -97,15 +99,12 @@ def _mark_checkpoints(figure: go.Figure, steps: list[int]) -> None:
 
     if not steps or not figure.data:
         return
-    lows = [
-        min(y for y in trace.y if y == y)
-        for trace in figure.data
-        if trace.xaxis in (None, "x") and len(trace.y)
-    ]
+    first = [trace for trace in figure.data if trace.xaxis in (None, "x")]
+    low = min((y for trace in first for y in trace.y if math.isfinite(y)), default=0.0)
     figure.add_trace(
         go.Scatter(
             x=steps,
-            y=[min(lows)] * len(steps) if lows else [0] * len(steps),
+            y=[low] * len(steps),
             mode="markers",
             marker={"symbol": "triangle-up", "size": 8, "color": "#777"},
             name="checkpoint",

@@ -58,7 +58,7 @@ class LiveView:
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._version: int | None = None
-        self._halted = ""
+        self._halted = "" if subject.ended else subject.halted  # outputs open with the image of a pause
         self._ended = False
         self.widget.on_verb(self._on_verb)
         self._show()
@@ -99,17 +99,21 @@ class LiveView:
                 self._tell(str(error), busy=False)
                 self._show()
                 return
+            except OSError as error:  # e.g. a network drive that is away for a while
+                self._tell(f"The run folder cannot be read now: {error}", busy=False)
+                self._show()
+                self._stop.wait(IDLE_INTERVAL)
+                continue
             woken = self._wake.is_set()
             self._wake.clear()
             if changed or woken or self._forget_answer(began):
                 moved = began
                 self._show()
-                self._keep_image()
+            spent = time.monotonic() - began
+            self._keep_image()  # seldom, so its time does not count
             if self.subject.ended:
-                self._keep_image()
                 self._stop.set()
                 return
-            spent = time.monotonic() - began
             idle = began - moved > _IDLE_AFTER
             pause = max(IDLE_INTERVAL if idle else self._interval - spent, spent * (1 / _SHARE - 1))
             self._wake.wait(max(pause, 0.01))

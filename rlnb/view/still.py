@@ -180,15 +180,17 @@ def _draw(axes: Axes, panel: Panel, history: History | None, *, first: bool, col
         axes.text(0.5, 0.5, "no values yet", transform=axes.transAxes, ha="center", size=8, color=_SOFT)
     elif solid > 1:
         axes.legend(
-            fontsize=6.5, frameon=False, loc="best", handlelength=1.2, labelspacing=0.25, borderaxespad=0.2
-        )
+            fontsize=6.5, facecolor="white", framealpha=0.85, edgecolor="none", loc="best", handlelength=1.2,
+            labelspacing=0.25, borderaxespad=0.2, borderpad=0.2,
+        )  # fmt: skip
 
 
 def _mark(axes: Axes, history: History, *, first: bool) -> None:
     axes.set_xlim(0, max(1, history.last_step))
+    steps = _apart(history.checkpoints, history.last_step / 40)
     axes.plot(
-        history.checkpoints,
-        [0] * len(history.checkpoints),
+        steps,
+        [0] * len(steps),
         linestyle="none",
         marker="^",
         markersize=3,
@@ -199,10 +201,20 @@ def _mark(axes: Axes, history: History, *, first: bool) -> None:
     for mark in history.attempts:
         axes.axvline(mark.step, color=_SOFT, linewidth=0.8, linestyle=(0, (4, 3)))
         if first:
+            late = mark.step > 0.75 * history.last_step
             axes.annotate(
-                mark.label, (mark.step, 1), xycoords=axes.get_xaxis_transform(), xytext=(2, -7),
-                textcoords="offset points", size=6.5, color=_SOFT,
+                mark.label, (mark.step, 1), xycoords=axes.get_xaxis_transform(), xytext=(-2 if late else 2, -7),
+                textcoords="offset points", ha="right" if late else "left", size=6.5, color=_SOFT,
             )  # fmt: skip
+
+
+def _apart(steps: list[int], least: float) -> list[int]:
+    """Returns the steps that are far enough from the one before to be told apart."""
+    kept: list[int] = []
+    for step in steps:
+        if not kept or step - kept[-1] >= least:
+            kept.append(step)
+    return kept
 
 
 def _steps(value: float, _position: object = None) -> str:

@@ -42,3 +42,9 @@ def test_a_run_without_rows_makes_empty_charts():
     figure = job_figure(History())
     assert len(figure.data) == 0
     assert figure.layout.annotations[0].text.startswith("Return")
+
+
+def test_checkpoints_before_the_first_finite_value():
+    rows = [{"kind": "episode", "step": 1, "episode/return": float("nan")}, {"kind": "checkpoint", "step": 1}]
+    figure = job_figure(rows)
+    assert [list(trace.y) for trace in figure.data if trace.name == "checkpoint"] == [[0.0]]

@@ -194,3 +194,19 @@ def test_a_folder_of_a_newer_rlnb_ends_the_view_with_a_sentence(make_view, run, 
     run.layout.status.write_text('{"format": 99}')
     until(lambda: "upgrade rlnb" in view.widget.head["answer"])
     until(lambda: not view.alive)
+
+
+def test_a_folder_that_is_away_for_a_while_is_followed_again(make_view, run, until):
+    view = make_view()
+    original, failures = view.subject.poll, [OSError("stale handle")]
+
+    def poll():
+        if failures:
+            raise failures.pop()
+        return original()
+
+    view.subject.poll = poll
+    view.start()
+    until(lambda: view.widget.head["answer"] == "The run folder cannot be read now: stale handle")
+    run.advance(1000)
+    until(lambda: view.widget.marks["last_step"] == run.step)

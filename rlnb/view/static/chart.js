@@ -39,6 +39,12 @@ function compact(v) {
   return String(+v.toPrecision(4));
 }
 
+// The ticks of one axis in one unit: 5k beside 10k, not 5,000.
+function ticks(values) {
+  const most = Math.max(...values.map(Math.abs));
+  return values.map((v) => (most >= 1e4 && most < 1e6 ? +(v / 1e3).toPrecision(4) + (v ? 'k' : '') : compact(v)));
+}
+
 function reading(v) {
   if (v === null || v === undefined || !Number.isFinite(v)) return '–';
   return compact(v).replace('-', '−');
@@ -129,8 +135,8 @@ class Chart {
       },
       scales: { x: { time: false, range: () => [0, Math.max(1, view.lastStep())] } },
       axes: [
-        { ...axis, size: 22, label: X_LABEL, labelSize: 15, labelGap: 0, space: 60, values: (u, vs) => vs.map(compact) },
-        { ...axis, size: 46, space: 24, values: (u, vs) => vs.map(compact) },
+        { ...axis, size: 22, label: X_LABEL, labelSize: 15, labelGap: 0, space: 60, values: (u, vs) => ticks(vs) },
+        { ...axis, size: 46, space: 24, values: (u, vs) => ticks(vs) },
       ],
       bands,
       series: [{}, ...panel.lines.map((line) => ({
