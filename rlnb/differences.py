@@ -23,7 +23,7 @@ def environment_differences(original: RunLayout) -> list[str]:
     before = read_json(original.environment_json)
     if before is None:
         return ["the run's environment.json is missing, so its versions are unknown"]
-    now = describe_environment(Path(original.root), Redactor({}))
+    now = describe_environment(Path(original.root), Redactor())
     found = []
     if before.get("python", {}).get("version") != now["python"]["version"]:
         found.append(f"Python was {before.get('python', {}).get('version')}, here it is {now['python']['version']}")

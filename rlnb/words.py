@@ -77,7 +77,7 @@ def failure_text(layout: RunLayout, seen: Observation) -> str:
     lines = [f"{layout.id} {seen.state.value}: {_cause(evidence, seen)}"]
     if evidence is not None and evidence.cell:
         cell = evidence.cell
-        lines.append(f"in cell {cell.get('number', '?')}: {cell.get('ename', 'error')}: {cell.get('evalue', '')}")
+        lines.append(f"cell {cell.get('number', '?')}: {cell.get('ename', 'error')}: {cell.get('evalue', '')}")
         lines += _traceback(cell.get("traceback") or [])
     log = layout.root / evidence.log if evidence is not None and evidence.log else layout.stdout_log
     name = shlex.quote(layout.id)

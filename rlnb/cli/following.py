@@ -78,7 +78,7 @@ class ProgressLine:
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet
         self.moving = not quiet and sys.stdout.isatty()
-        self._last, self._state, self._printed = "", "", -LOG_EVERY
+        self._last, self._said, self._state, self._printed = "", "", "", -LOG_EVERY
 
     def show(self, text: str) -> None:
         """Shows `text` in place of what was shown before."""
@@ -90,19 +90,22 @@ class ProgressLine:
             sys.stdout.write("\r" + text[:width].ljust(width))
             sys.stdout.flush()
             return
-        state = text.split(" ", 1)[0]
+        state = text.split(",", 1)[0]
         now = time.monotonic()
         if state != self._state or now - self._printed >= LOG_EVERY:
-            self._state, self._printed = state, now
-            print(text, flush=True)
+            self._print(text, state)
 
     def close(self) -> None:
-        """Ends the line."""
+        """Ends the line; in a pipe, says the last word if it has not been said."""
         if self.moving and self._last:
             sys.stdout.write("\n")
             sys.stdout.flush()
-        elif not self.quiet and self._last:
-            print(self._last, flush=True)
+        elif not self.quiet and self._last != self._said:
+            self._print(self._last, self._state)
+
+    def _print(self, text: str, state: str) -> None:
+        self._said, self._state, self._printed = text, state, time.monotonic()
+        print(text, flush=True)
 
 
 __all__ = ["JOB_FAILED", "ProgressLine", "follow"]

@@ -129,7 +129,7 @@ def test_a_failed_job_shows_traceback_cell_log_and_the_next_commands(run):
     text = str(caught.value)
     assert caught.value.job is job
     assert "cell 4 raised (exit code 1)" in text
-    assert "in cell 4: ZeroDivisionError: division by zero" in text
+    assert "cell 4: ZeroDivisionError: division by zero" in text
     assert "  Cell In[4], line 2" in text
     assert "\x1b" not in text
     assert f"log:  {run.layout.stdout_log}" in text
