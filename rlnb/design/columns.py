@@ -81,7 +81,7 @@ class Columns(Mapping[str, Array]):
             if found is None:
                 known = ", ".join(self.names) or "no names"
                 raise UnknownName(
-                    f'{self.what}["{name}"] is not in this batch;{did_you_mean(name, self.names)} '
+                    f'{self.what}["{name}"] is not in this batch.{did_you_mean(name, self.names)} '
                     f"It has: {known}."
                 )
             column = self._cache[name] = found

@@ -106,7 +106,7 @@ class Namespace(Mapping[str, Array]):
             if key is not None:
                 return self._batch.info[key]
             raise UnknownName(
-                f"{name!r} is not a name of this batch;{did_you_mean(name, self)} "
+                f"{name!r} is not a name of this batch.{did_you_mean(name, self)} "
                 f"It has: {', '.join(plain_names(self))}."
             )
         group, component = place

@@ -139,7 +139,7 @@ class RewardSpec:
         Raises:
             DesignError: a name is unknown or a Python term fails.
         """
-        return self.score(self.measure(batch), progress=progress)
+        return self.score(self.measure(batch), progress=progress, rows=len(batch))
 
     def measure(self, batch: Transitions) -> dict[str, Array]:
         """Returns each enabled term's value before clip and weight, float64 (n,).
@@ -148,8 +148,14 @@ class RewardSpec:
         """
         return _measure(self.enabled, batch.with_reward(_as_paid(batch.reward)))
 
-    def score(self, measured: Mapping[str, Array], *, progress: float = 0.0) -> RewardResult:
-        """Clips, weights and combines what `measure` returned; the fast half."""
+    def score(
+        self, measured: Mapping[str, Array], *, progress: float = 0.0, rows: int | None = None
+    ) -> RewardResult:
+        """Clips, weights and combines what `measure` returned; the fast half.
+
+        Args:
+            rows: number of transitions, needed only where no term is enabled.
+        """
         parts = self.enabled
         weights = {part.name: weight_at(part.weight, progress) for part in parts}
         terms: dict[str, Array] = {}
@@ -157,11 +163,12 @@ class RewardSpec:
             for part in parts:
                 values = measured[part.name]
                 terms[part.name] = values if part.clip is None else np.clip(values, *part.clip)
-            rows = len(next(iter(measured.values()))) if measured else 0
+            if rows is None:
+                rows = len(next(iter(measured.values()), ()))
             total = np.zeros(rows, dtype=np.float32)
             combine = self._weighted_sum if self._combined is None else self._combination
             for start in range(0, rows, BLOCK):
-                block = slice(start, start + BLOCK)
+                block = slice(start, min(start + BLOCK, rows))
                 total[block] = quiet(combine(terms, weights, block))
         return RewardResult(total, terms, weights)
 
@@ -215,9 +222,7 @@ class RewardSpec:
             if weights[name] != 0.0:
                 part = values[block] * weights[name]
                 total = part if total is None else np.add(total, part, out=total)
-        if total is None:
-            return np.zeros(len(next(iter(terms.values()))[block]))
-        return total
+        return np.zeros(block.stop - block.start) if total is None else total
 
     def _combination(self, terms: dict[str, Array], weights: dict[str, float], block: slice) -> Array:
         assert self._combined is not None
@@ -226,8 +231,7 @@ class RewardSpec:
             for name, values in terms.items()
         }
         names: dict[str, Any] = {part.name: np.float64(0.0) for part in self.terms}
-        rows = len(next(iter(parts.values())))
-        return self._combined.evaluate(names | parts, rows=rows)
+        return self._combined.evaluate(names | parts, rows=block.stop - block.start)
 
 
 def _measure(parts: Sequence[Term | Shaping], batch: Transitions) -> dict[str, Array]:

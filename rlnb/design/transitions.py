@@ -143,7 +143,7 @@ class Transitions:
     def policy(self) -> Array:
         """Policy label of each row, object (n,); "" where none was given."""
         found = np.full(len(self), "", dtype=object)
-        for start, stop in zip(self.starts, [*self.starts[1:], len(self)], strict=True):
+        for start, stop in self._spans():
             found[start:stop] = self.labels.get(int(self.episode[start]), "")
         return found
 
@@ -165,8 +165,11 @@ class Transitions:
 
     def episodes(self) -> list[Transitions]:
         """Returns each episode as a batch of its own (views)."""
-        ends = [*self.starts[1:], len(self)]
-        return [self.slice(slice(int(a), int(b))) for a, b in zip(self.starts, ends, strict=True)]
+        return [self.slice(slice(start, stop)) for start, stop in self._spans()]
+
+    def _spans(self) -> list[tuple[int, int]]:
+        starts = self.starts.tolist()
+        return list(zip(starts, [*starts[1:], len(self)], strict=False))
 
     def with_reward(self, reward: Array) -> Transitions:
         """Returns the same transitions with another reward column, float64 (n,)."""
