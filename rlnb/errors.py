@@ -121,9 +121,10 @@ class JobFailed(RlnbError):
 
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:
-    """Returns the choice that a person who wrote `word` most likely meant, or None."""
-    found = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.6)
-    return found[0] if found else None
+    """Returns the choice that a person who wrote `word` most likely meant, or None; case does not matter."""
+    folded = {choice.casefold(): choice for choice in choices}
+    found = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    return folded[found[0]] if found else None
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

@@ -103,7 +103,9 @@ class Experiment:
         if lab is not None and not all(hasattr(lab, need) for need in ("env", "flush", "design")):
             raise ExperimentError(f"the second argument is {lab!r:.80}, which is no lab; give env=… instead")
         if lab is not None and not (env is None and reward is None and state is None and design is None):
-            raise ExperimentError("the lab already brings env and design; leave out env, reward, state and design")
+            raise ExperimentError(
+                "the lab already brings env and design; leave out env, reward, state and design"
+            )
         if lab is None and env is None:
             raise ExperimentError('the experiment lacks env; add e.g. env="CartPole-v1", or give a lab')
         self.callbacks = tuple(callbacks)
@@ -159,10 +161,14 @@ class Experiment:
             return self._factory
         before = self._factory.reference.kwargs
         changed = {
-            key: value for key, value in self.spec.env.kwargs.items() if key not in before or before[key] != value
+            key: value
+            for key, value in self.spec.env.kwargs.items()
+            if key not in before or before[key] != value
         }
         kwargs = {key: value for key, value in self._factory.kwargs.items() if key in self.spec.env.kwargs}
-        return EnvFactory(self._factory.kind, self._factory.value, {**kwargs, **changed}, self._factory.target)
+        return EnvFactory(
+            self._factory.kind, self._factory.value, {**kwargs, **changed}, self._factory.target
+        )
 
     def with_changes(self, **changes: Any) -> Experiment:
         """Returns the same experiment with some values changed, as a fork or grid member trains it.
@@ -214,7 +220,9 @@ class Experiment:
         declared = given.pop("signals", None)
         reference = given.pop("env", None) or {}
         if env is None and not reference:
-            raise ExperimentError("the file names no environment and none is given; add 'env: CartPole-v1' to it")
+            raise ExperimentError(
+                "the file names no environment and none is given; add 'env: CartPole-v1' to it"
+            )
         if declared is not None and set(declared) != set(signals or {}):
             raise UsageError(
                 f"the file declares the signals {sorted(declared)}, and signals={sorted(signals or {})} are given; "

@@ -49,7 +49,9 @@ def design_of(
 
 def bound_design(design: Design, like: Design) -> Design:
     """Returns `design` with its Python terms bound to the functions of another design."""
-    return Design(reward=design.reward.bind({**marked_terms(), **_functions(like.reward)}), state=design.state)
+    return Design(
+        reward=design.reward.bind({**marked_terms(), **_functions(like.reward)}), state=design.state
+    )
 
 
 def _chosen(design: Any, coded: Design, *, has_parts: bool) -> Design:
@@ -61,9 +63,13 @@ def _chosen(design: Any, coded: Design, *, has_parts: bool) -> Design:
             return Design.from_yaml(path)
         if has_parts:
             return coded
-        raise ExperimentError(f"there is no design file {str(path)!r}; look at the path, or give reward= or state=")
+        raise ExperimentError(
+            f"there is no design file {str(path)!r}; look at the path, or give reward= or state="
+        )
     if has_parts:
-        raise ExperimentError("design= and reward= or state= are both given; a design already holds both, so drop one")
+        raise ExperimentError(
+            "design= and reward= or state= are both given; a design already holds both, so drop one"
+        )
     if isinstance(design, Design):
         return design
     if isinstance(design, Mapping):

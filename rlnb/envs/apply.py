@@ -203,7 +203,7 @@ class DesignApplier:
         return result.total
 
     def _last_row(self, info: Mapping[str, Any]) -> Array:
-        return as_rows(self._space, as_batch(info[TERMINAL]))[0]
+        return np.asarray(as_rows(self._space, as_batch(info[TERMINAL]))[0])
 
     def _finish(self, ended: Array, infos: Sequence[dict[str, Any]]) -> None:
         """Writes down the episodes that have ended and shows their last observations to the agent."""

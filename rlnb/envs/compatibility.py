@@ -43,13 +43,17 @@ def _check_action(spec: ExperimentSpec, space: gym.Space[Any]) -> None:
             f"{row.name} needs a continuous (Box) action space, and {spec.env.value} has {space}; use {', '.join(fits)}"
         )
     if row.off_policy and not continuous and not isinstance(space, gym.spaces.Discrete):
-        raise ExperimentError(f"{row.name} needs one discrete action, and {spec.env.value} has {space}; use PPO or A2C")
-    if continuous and not np.all(np.isfinite(space.low) & np.isfinite(space.high)):
+        raise ExperimentError(
+            f"{row.name} needs one discrete action, and {spec.env.value} has {space}; use PPO or A2C"
+        )
+    if isinstance(space, gym.spaces.Box) and not np.all(np.isfinite(space.low) & np.isfinite(space.high)):
         raise ExperimentError(
             f"{spec.env.value} has unbounded actions ({space}), which SB3 does not take; give the Box finite bounds"
         )
     if spec.hyperparameters.get("use_sde") and not continuous:
-        raise ExperimentError(f"use_sde=True needs a continuous action space, and {spec.env.value} has {space}")
+        raise ExperimentError(
+            f"use_sde=True needs a continuous action space, and {spec.env.value} has {space}"
+        )
 
 
 def _check_policy(spec: ExperimentSpec, space: gym.Space[Any]) -> None:

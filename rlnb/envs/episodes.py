@@ -62,8 +62,12 @@ class EpisodeSums:
             "return": float(self._paid[index]),
             "return_env": float(self._env[index]),
             "length": length,
-            "terms": {name: float(total) for name, total in zip(self._names, self._weighted[:, index], strict=True)},
-            "values": {name: float(total) for name, total in zip(self._names, self._plain[:, index], strict=True)},
+            "terms": {
+                name: float(total) for name, total in zip(self._names, self._weighted[:, index], strict=True)
+            },
+            "values": {
+                name: float(total) for name, total in zip(self._names, self._plain[:, index], strict=True)
+            },
         }
         self._paid[index] = self._env[index] = 0.0
         self._weighted[:, index] = self._plain[:, index] = 0.0

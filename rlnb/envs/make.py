@@ -155,7 +155,7 @@ def _from_object(target: Any, kwargs: dict[str, Any]) -> EnvFactory:
 
 
 def _from_text(text: str, kwargs: dict[str, Any]) -> EnvFactory:
-    module, colon, name = text.partition(":")
+    _, colon, name = text.partition(":")
     try:
         gym.spec(text)
     except ImportError as error:
@@ -189,7 +189,8 @@ def _from_reference(reference: EnvReference, kwargs: dict[str, Any]) -> EnvFacto
         raise EnvError(
             f"{module} has no {name!r}.{did_you_mean(name, vars(sys.modules[module]))} Look at env={reference.value!r}"
         )
-    refuse_foreign(found, name) if isinstance(found, type) else None
+    if isinstance(found, type):
+        refuse_foreign(found, name)
     return EnvFactory(EnvKind.IMPORT, reference.value, kwargs, found)
 
 
@@ -246,10 +247,10 @@ def _explained(error: Exception, factory: EnvFactory) -> Exception:
             f"{factory.label} follows the old reset/step protocol: it is an environment of the old gym package; "
             "wrap it with shimmy.GymV26CompatibilityV0(env=…) (pip install 'shimmy[gym-v26]')"
         )
-    if isinstance(error, (TypeError, ImportError)) and factory.target is not None:
-        return error if not factory.kwargs else EnvError(
-            f"{factory.label} cannot be made with {factory.kwargs}: {_first(error)}"
-        )
+    if factory.target is not None and isinstance(error, (TypeError, ImportError)):
+        if not factory.kwargs:
+            return error  # a fault of the user's own code: its traceback says more than a sentence
+        return EnvError(f"{factory.label} cannot be made with {factory.kwargs}: {_first(error)}")
     return EnvError(f"{factory.label} cannot be made: {_first(error)}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -40,8 +40,10 @@ def resolve_policy(
     if callable(predict):
         return lambda obs: predict(obs, deterministic=deterministic)[0], label or type(policy).__name__
     if callable(policy):
-        return policy, label or getattr(policy, "__name__", type(policy).__name__)
-    raise UsageError(f"policy={policy!r:.80} cannot act; give 'random', a function of one observation, or an SB3 model")
+        return cast(Act, policy), label or str(getattr(policy, "__name__", type(policy).__name__))
+    raise UsageError(
+        f"policy={policy!r:.80} cannot act; give 'random', a function of one observation, or an SB3 model"
+    )
 
 
 def as_action(action: Any, space: gym.Space[Any], label: str) -> Any:
@@ -51,7 +53,11 @@ def as_action(action: Any, space: gym.Space[Any], label: str) -> Any:
         UsageError: if it does not fit the space.
     """
     if isinstance(space, gym.spaces.Box):
-        fitted = np.asarray(action, dtype=space.dtype).reshape(space.shape) if np.size(action) == _size(space) else None
+        fitted = (
+            np.asarray(action, dtype=space.dtype).reshape(space.shape)
+            if np.size(action) == _size(space)
+            else None
+        )
         if fitted is not None:
             return fitted
     elif isinstance(space, gym.spaces.Discrete):

@@ -48,7 +48,9 @@ def refuse_foreign(candidate: Any, label: str) -> None:
     if hasattr(kind, "reset") and hasattr(kind, "step"):
         if not _takes_seed(kind.reset):
             _old(label, "reset() takes no seed and its class is not a gymnasium.Env", V21)
-        raise EnvError(f"{label} has reset() and step() but is no gymnasium.Env; derive its class from gymnasium.Env")
+        raise EnvError(
+            f"{label} has reset() and step() but is no gymnasium.Env; derive its class from gymnasium.Env"
+        )
     if not isinstance(candidate, type):
         raise EnvError(f"{label} gave {type(candidate).__name__}, not a gymnasium.Env; return an environment")
 

@@ -19,8 +19,8 @@ from rlnb.design.names import component_names
 from rlnb.design.transitions import Transitions
 from rlnb.envs.apply import DesignApplier
 from rlnb.envs.make import EnvFactory, resolve_env
-from rlnb.envs.policies import Act, as_action, resolve_policy
 from rlnb.envs.observations import as_batch, as_rows
+from rlnb.envs.policies import Act, as_action, resolve_policy
 from rlnb.envs.protocol import check_reset, check_step
 from rlnb.envs.signals import KEY, Signal, with_signals
 from rlnb.errors import EnvError, UsageError

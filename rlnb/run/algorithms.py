@@ -65,7 +65,9 @@ _AUTO_ENTROPY: Final = (
 )
 
 
-def _on_policy(*own: Argument, rate: float, steps: int, gae_lambda: float, advantage: bool) -> tuple[Argument, ...]:
+def _on_policy(
+    *own: Argument, rate: float, steps: int, gae_lambda: float, advantage: bool
+) -> tuple[Argument, ...]:
     return (
         _rate(rate), _int("n_steps", steps), _unit("gamma", 0.99), _unit("gae_lambda", gae_lambda),
         *own, *_SDE, *_buffer("rollout"), _bool("normalize_advantage", advantage), _WINDOW, _POLICY,

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from rlnb.run.experiment import ExperimentSpec
 
 
-def apply_changes(spec: ExperimentSpec, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, object]]:
+def apply_changes(
+    spec: ExperimentSpec, changes: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, object]]:
     """Returns the fields with the changes applied, not yet checked, and the live objects that still hold.
 
     Values that follow from others (the optimizer's epsilon of A2C, VecNormalize's gamma) follow again,
@@ -41,10 +43,16 @@ def apply_changes(spec: ExperimentSpec, changes: Mapping[str, Any]) -> tuple[dic
                 target[key] = {}
             target = target[key]
             if not isinstance(target, dict):
-                raise ExperimentError(f"{path!r} cannot be changed: {key!r} is {target!r}, which has no parts")
+                raise ExperimentError(
+                    f"{path!r} cannot be changed: {key!r} is {target!r}, which has no parts"
+                )
         target[keys[-1]] = value
         argument = ".".join(keys[1:] if keys[0] == "hyperparameters" else keys)
-        for known in [known for known in objects if known == argument or known.startswith((argument + ".", argument + "["))]:
+        for known in [
+            known
+            for known in objects
+            if known == argument or known.startswith((argument + ".", argument + "["))
+        ]:
             del objects[known]
     return data, objects
 
@@ -57,7 +65,9 @@ def _locate(spec: ExperimentSpec, path: str) -> list[str]:
     if head in known:
         return [head, *rest]
     choices = [*known, *spec.hyperparameters]
-    raise ExperimentError(f"{path!r} is nothing that {spec.algo} or its experiment has.{did_you_mean(head, choices)}")
+    raise ExperimentError(
+        f"{path!r} is nothing that {spec.algo} or its experiment has.{did_you_mean(head, choices)}"
+    )
 
 
 def _forget_consequences(spec: ExperimentSpec, data: dict[str, Any]) -> None:

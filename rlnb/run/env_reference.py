@@ -45,11 +45,15 @@ class EnvReference:
         if isinstance(value, str):
             value = {"kind": EnvKind.ID, "value": value}
         if not isinstance(value, Mapping) or not isinstance(value.get("value"), str):
-            raise ExperimentError(f"env={value!r} names no environment; give a gymnasium id, a class or a function")
+            raise ExperimentError(
+                f"env={value!r} names no environment; give a gymnasium id, a class or a function"
+            )
         kind = value.get("kind", EnvKind.ID)
         if kind not in list(EnvKind):
             raise ExperimentError(f"env.kind={kind!r} is unknown; it is one of {', '.join(EnvKind)}")
-        return cls(EnvKind(kind), value["value"], References().freeze(value.get("kwargs") or {}, "env.kwargs"))
+        return cls(
+            EnvKind(kind), value["value"], References().freeze(value.get("kwargs") or {}, "env.kwargs")
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""

@@ -104,7 +104,9 @@ class ExperimentSpec:
         return [one.name for one in fields(cls) if one.name != "objects"]
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], *, objects: Mapping[str, object] | None = None) -> ExperimentSpec:
+    def from_dict(
+        cls, data: Mapping[str, Any], *, objects: Mapping[str, object] | None = None
+    ) -> ExperimentSpec:
         """Reads what `to_dict` wrote; a field that an older version did not write gets its default."""
         return cls.resolve(objects=objects, **{str(key): value for key, value in data.items()})
 

@@ -55,12 +55,14 @@ _Loader.add_implicit_resolver(
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    pairs = [(loader.construct_object(key, deep=True), value) for key, value in node.value]  # type: ignore[no-untyped-call]
+    pairs = [(loader.construct_object(key, deep=True), value) for key, value in node.value]
     keys = [key for key, _ in pairs]
     for index, key in enumerate(keys):
         if key in keys[:index]:
-            raise ExperimentError(f"line {node.start_mark.line + 1}: {key!r} is given twice; keep one of them")
-    return {key: loader.construct_object(value, deep=True) for key, value in pairs}  # type: ignore[no-untyped-call]
+            raise ExperimentError(
+                f"line {node.start_mark.line + 1}: {key!r} is given twice; keep one of them"
+            )
+    return {key: loader.construct_object(value, deep=True) for key, value in pairs}
 
 
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
@@ -73,7 +75,7 @@ def load_yaml(text: str, *, where: str = "the experiment") -> Any:
         ExperimentError: with line and column if it cannot be read.
     """
     try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+        return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise ExperimentError(f"{where} is no YAML: {' '.join(str(error).split())}") from error
 
@@ -100,7 +102,9 @@ def read_experiment(source: str | Path, *, environ: Mapping[str, str] | None = N
     text, folder, where = _text(source)
     data = load_yaml(text, where=where)
     if not isinstance(data, Mapping):
-        raise ExperimentError(f"{where} holds {type(data).__name__}, not sections such as 'env:' and 'training:'")
+        raise ExperimentError(
+            f"{where} holds {type(data).__name__}, not sections such as 'env:' and 'training:'"
+        )
     sections = _checked(data, where)
     for variable, value in overrides(environ).items():
         _override(sections, variable, load_yaml(value, where=variable))
@@ -124,14 +128,18 @@ def _checked(data: Mapping[str, Any], where: str) -> dict[str, Any]:
         if key not in _TOP:
             home = [f"{section}.{key}" for section, keys in SECTIONS.items() if key in keys]
             hint = f" It belongs to {home[0]}." if home else did_you_mean(str(key), _TOP)
-            raise ExperimentError(f"{where} has the unknown section {key!r}.{hint} Sections are {', '.join(_TOP)}")
+            raise ExperimentError(
+                f"{where} has the unknown section {key!r}.{hint} Sections are {', '.join(_TOP)}"
+            )
         if key not in SECTIONS:
             sections[key] = value
             continue
         if key == "env" and isinstance(value, str):
             value = {"id": value}
         if not isinstance(value, Mapping):
-            raise ExperimentError(f"{where}: {key} holds {value!r}, not keys such as {', '.join(SECTIONS[key][:2])}")
+            raise ExperimentError(
+                f"{where}: {key} holds {value!r}, not keys such as {', '.join(SECTIONS[key][:2])}"
+            )
         sections[key] = dict(value)
     for key, value in sections.items():
         for inner in value if key in SECTIONS else ():
@@ -173,13 +181,17 @@ def _override(sections: dict[str, Any], variable: str, value: Any) -> None:
 def _arguments(sections: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     env = dict(sections.get("env", {}))
     chosen = dict(sections.get("algorithm", {}))
-    arguments: dict[str, Any] = {key: sections[key] for key in ("name", "tags", "checkpoint") if key in sections}
+    arguments: dict[str, Any] = {
+        key: sections[key] for key in ("name", "tags", "checkpoint") if key in sections
+    }
     arguments |= sections.get("training", {}) | sections.get("runtime", {})
     if env.get("id") is not None:
         arguments["env"] = {"kind": "import" if _is_import(env["id"]) else "id", "value": env["id"]}
         arguments["env"]["kwargs"] = env.get("kwargs") or {}
     arguments |= {key: env[key] for key in ("names", "signals") if key in env}
-    arguments |= {field: chosen.pop(key) for field, key in (("algo", "name"), ("policy", "policy")) if key in chosen}
+    arguments |= {
+        field: chosen.pop(key) for field, key in (("algo", "name"), ("policy", "policy")) if key in chosen
+    }
     design = sections.get("design")
     if isinstance(design, str):
         design = Design.from_yaml(folder / design).to_dict()

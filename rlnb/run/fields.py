@@ -63,7 +63,8 @@ def resolve_fields(given: Mapping[str, Any], references: References, *, known: l
             raise ExperimentError(f"the experiment lacks {key}; add e.g. {hint}")
     chosen = algorithm(given.get("algo", "PPO"))
     values = {
-        name: argument.plain(given.get(name, argument.default), references) for name, argument in _PLAIN.items()
+        name: argument.plain(given.get(name, argument.default), references)
+        for name, argument in _PLAIN.items()
     }
     if values["max_hours"] == 0:
         raise ExperimentError("max_hours=0 would never train; give a number of hours, or None for no limit")
@@ -122,7 +123,9 @@ def resolve_hyperparameters(
 
 def _check_rollout(chosen: Algorithm, values: Mapping[str, Any], n_envs: int) -> None:
     if not chosen.off_policy and values["normalize_advantage"] and values["n_steps"] * n_envs == 1:
-        raise ExperimentError("n_steps=1 with n_envs=1 leaves one advantage, which cannot be normalized; raise n_steps")
+        raise ExperimentError(
+            "n_steps=1 with n_envs=1 leaves one advantage, which cannot be normalized; raise n_steps"
+        )
     if isinstance(values.get("train_freq"), list) and n_envs > 1:
         raise ExperimentError(
             f"train_freq={values['train_freq']} counts episodes, which SB3 does only with n_envs=1, not {n_envs}; "
@@ -156,25 +159,33 @@ def _normalize(value: object, hyperparameters: Mapping[str, Any]) -> dict[str, A
         raise ExperimentError(
             f"normalize.{key} is no argument of VecNormalize.{did_you_mean(str(key), keys)} It takes {', '.join(keys)}"
         )
-    defaults = {name: argument.default for name, argument in _NORMALIZE.items()} | {"gamma": hyperparameters["gamma"]}
+    defaults = {name: argument.default for name, argument in _NORMALIZE.items()} | {
+        "gamma": hyperparameters["gamma"]
+    }
     plain = {
         name: argument.plain(value.get(name, defaults[name]), References(), where=f"normalize.{name}")
         for name, argument in _NORMALIZE.items()
     }
     keys_given = value.get("norm_obs_keys")
-    return plain | {"norm_obs_keys": None if keys_given is None else list(_words(keys_given, "normalize.norm_obs_keys"))}
+    return plain | {
+        "norm_obs_keys": None if keys_given is None else list(_words(keys_given, "normalize.norm_obs_keys"))
+    }
 
 
 def _workers(value: object) -> Workers:
     if value not in list(Workers):
-        raise ExperimentError(f"workers={value!r} is unknown; it is 'dummy' (one process) or 'subprocess' (one each)")
+        raise ExperimentError(
+            f"workers={value!r} is unknown; it is 'dummy' (one process) or 'subprocess' (one each)"
+        )
     return Workers(str(value))
 
 
 def _start_method(value: object, workers: Workers) -> str | None:
     methods = multiprocessing.get_all_start_methods()
     if value is not None and value not in methods:
-        raise ExperimentError(f"start_method={value!r} is not possible here; it is one of {', '.join(methods)}")
+        raise ExperimentError(
+            f"start_method={value!r} is not possible here; it is one of {', '.join(methods)}"
+        )
     if workers is Workers.DUMMY:
         return None  # nothing is started; a value would only make equal experiments look different
     return str(value) if value is not None else ("forkserver" if "forkserver" in methods else "spawn")
@@ -202,5 +213,3 @@ def _words(value: Any, where: str) -> tuple[str, ...]:
         if word in words[:index]:
             raise ExperimentError(f"{where} names {word!r} twice")
     return words
-
-

@@ -54,7 +54,10 @@ def make_noise(plain: Mapping[str, Any] | None, *, actions: int) -> Any:
     if plain is None:
         return None
     module = importlib.import_module("stable_baselines3.common.noise")
-    mean, sigma = (np.broadcast_to(np.asarray(plain[key], dtype=np.float64), (actions,)).copy() for key in ("mean", "sigma"))
+    mean, sigma = (
+        np.broadcast_to(np.asarray(plain[key], dtype=np.float64), (actions,)).copy()
+        for key in ("mean", "sigma")
+    )
     if plain["noise"] == "normal":
         return module.NormalActionNoise(mean=mean, sigma=sigma)
     return module.OrnsteinUhlenbeckActionNoise(mean=mean, sigma=sigma, theta=plain["theta"], dt=plain["dt"])
@@ -68,7 +71,9 @@ def _read(noise: Any) -> dict[str, Any]:
     }
     if given["noise"] == "ornstein-uhlenbeck":
         if noise.initial_noise is not None:
-            raise ExperimentError("action_noise has an initial_noise, which rlnb does not carry; leave it out")
+            raise ExperimentError(
+                "action_noise has an initial_noise, which rlnb does not carry; leave it out"
+            )
         given |= {"theta": float(noise._theta), "dt": float(noise._dt)}
     return given
 

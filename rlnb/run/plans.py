@@ -117,12 +117,16 @@ class InitFrom:
             value = {"run": run, "step": step} if at else {"run": value}
         names = [field.name for field in fields(cls)]
         if not isinstance(value, Mapping) or not value.get("run"):
-            raise ExperimentError(f"init_from={value!r} cannot be read; write 'RUN' or 'RUN@20000' or 'RUN@best'")
+            raise ExperimentError(
+                f"init_from={value!r} cannot be read; write 'RUN' or 'RUN@20000' or 'RUN@best'"
+            )
         for key in value.keys() - set(names):
             raise ExperimentError(
                 f"init_from.{key} is unknown.{did_you_mean(str(key), names)} It may hold {', '.join(names)}"
             )
-        return cls(str(value["run"]), _step(value.get("step", "final")), _parts(value.get("parts", cls.parts)))
+        return cls(
+            str(value["run"]), _step(value.get("step", "final")), _parts(value.get("parts", cls.parts))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""

@@ -88,7 +88,12 @@ _SHORT: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def resolve_policy(
-    algorithm: str, policy: object, given: Mapping[str, Any] | None, references: References, *, settings: Mapping[str, Any]
+    algorithm: str,
+    policy: object,
+    given: Mapping[str, Any] | None,
+    references: References,
+    *,
+    settings: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Returns `policy_kwargs` with every default of the policy written out.
 
@@ -104,7 +109,9 @@ def resolve_policy(
     """
     named = {key: _spell_out(key, value, references) for key, value in (given or {}).items()}
     if "use_sde" in named:
-        raise ExperimentError("policy_kwargs has use_sde, which SB3 sets from Experiment(use_sde=…); move it there")
+        raise ExperimentError(
+            "policy_kwargs has use_sde, which SB3 sets from Experiment(use_sde=…); move it there"
+        )
     if not isinstance(policy, str):
         return named
     defaults = {**_COMMON, "features_extractor_class": {KEY: _EXTRACTOR[policy]}, **_OWN[algorithm]}

@@ -88,7 +88,9 @@ class StopRule:
         except ValueError:
             value = math.nan
         if math.isnan(value):
-            raise ExperimentError(f"stop_when={text!r} compares with {matched['value']!r}, which is no number")
+            raise ExperimentError(
+                f"stop_when={text!r} compares with {matched['value']!r}, which is no number"
+            )
         episodes = int(matched["episodes"] or 1)
         if episodes < 1:
             raise ExperimentError(f"stop_when={text!r} has to hold for at least 1 episode")

@@ -88,7 +88,9 @@ def _array(values: np.ndarray[Any, Any]) -> pa.Array:
 
 def _values(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
     array = column.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):  # pragma: no cover - an older pyarrow keeps an empty column chunked
+    if isinstance(
+        array, pa.ChunkedArray
+    ):  # pragma: no cover - an older pyarrow keeps an empty column chunked
         array = pa.concat_arrays(array.chunks)
     if pa.types.is_fixed_size_list(array.type):
         width = array.type.list_size

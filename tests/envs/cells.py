@@ -114,5 +114,7 @@ def old_gym_class() -> type:
     def reset(self: Any) -> Any:
         return 0
 
-    base = type("Env", (), {"__module__": "gym.core", "reset": reset, "step": lambda self, action: (0, 0.0, True, {})})
+    base = type(
+        "Env", (), {"__module__": "gym.core", "reset": reset, "step": lambda self, action: (0, 0.0, True, {})}
+    )
     return type("OldCartPole", (base,), {"__module__": "somewhere"})

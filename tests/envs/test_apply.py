@@ -60,7 +60,9 @@ class _Extra(gym.Wrapper[Any, Any, Any, Any]):
         return obs, reward, terminated, truncated, {**info, "extra": 0.5 * float(np.ravel(obs)[0])}
 
 
-SIGNALS = {"twice": lambda env: 2.0 * float(np.ravel(env.unwrapped.np_random.bit_generator.state["has_uint32"])[0])}
+SIGNALS = {
+    "twice": lambda env: 2.0 * float(np.ravel(env.unwrapped.np_random.bit_generator.state["has_uint32"])[0])
+}
 
 
 def _make(env: str, **kwargs: Any) -> Any:
@@ -83,12 +85,18 @@ def _train(vec: Any, design: Design, names: Sequence[str], steps: int, *, progre
     return got
 
 
-CASES = [("CartPole-v1", "action", {}), ("Pendulum-v1", "a0", {"max_episode_steps": 60}), ("LunarLander-v3", "action", {})]
+CASES = [
+    ("CartPole-v1", "action", {}),
+    ("Pendulum-v1", "a0", {"max_episode_steps": 60}),
+    ("LunarLander-v3", "action", {}),
+]
 
 
 @pytest.mark.parametrize("n_envs", [1, 3])
 @pytest.mark.parametrize(("env", "action", "kwargs"), CASES, ids=[case[0] for case in CASES])
-def test_a_preview_equals_training_byte_for_byte(env: str, action: str, kwargs: dict[str, Any], n_envs: int) -> None:
+def test_a_preview_equals_training_byte_for_byte(
+    env: str, action: str, kwargs: dict[str, Any], n_envs: int
+) -> None:
     vec = DummyVecEnv([_make(env, **kwargs) for _ in range(n_envs)])
     names = component_names(vec.observation_space, env)
     design = _design(names, action=action)
@@ -124,7 +132,9 @@ def test_a_recording_holds_what_training_would_see(env: str, action: str, kwargs
     make = _make(env, **kwargs)
     names = component_names(make().observation_space, env)
     design = _design(names, action=action)
-    recorded = record(lambda: _Extra(gym.make(env, **kwargs)), episodes=2, seed=3, signals=SIGNALS, names=names)
+    recorded = record(
+        lambda: _Extra(gym.make(env, **kwargs)), episodes=2, seed=3, signals=SIGNALS, names=names
+    )
     vec = DummyVecEnv([make])
     applier = DesignApplier(design, vec.observation_space, names, 1)
     paid, seen = [], []
@@ -132,8 +142,12 @@ def test_a_recording_holds_what_training_would_see(env: str, action: str, kwargs
         vec.seed(3 + number)
         seen.append(applier.reset(vec.reset()))
         for row in range(len(episode)):
-            action_taken = np.asarray(episode.action)[row : row + 1] if action == "action" else _matrix(episode)[row : row + 1]
-            obs, rewards, infos = applier.step(*_stepped(vec, action_taken))
+            action_taken = (
+                np.asarray(episode.action)[row : row + 1]
+                if action == "action"
+                else _matrix(episode)[row : row + 1]
+            )
+            obs, rewards, _ = applier.step(*_stepped(vec, action_taken))
             paid.append(rewards)
             if row + 1 < len(episode):
                 seen.append(obs)
@@ -192,7 +206,9 @@ def test_the_identity_changes_nothing_but_adds_the_episode() -> None:
 
 
 def test_an_episode_reports_the_sums_of_its_terms() -> None:
-    design = Design(reward=RewardSpec(terms=[Term("count", "next_obs0", weight=2.0), Term("quiet", "t", weight=0.0)]))
+    design = Design(
+        reward=RewardSpec(terms=[Term("count", "next_obs0", weight=2.0), Term("quiet", "t", weight=0.0)])
+    )
     vec = DummyVecEnv([Counter])
     applier = DesignApplier(design, vec.observation_space, ("obs0",), 1)
     applier.reset(vec.reset())
@@ -280,7 +296,9 @@ def test_the_state_space_follows_from_the_design() -> None:
 def test_a_saved_state_of_other_environments_is_refused() -> None:
     space = Counter().observation_space
     two, three = (DesignApplier(Design(), space, ("obs0",), n) for n in (2, 3))
-    with pytest.raises(EnvError, match="the saved state is of 3 environments, and there are 2; resume with n_envs=3"):
+    with pytest.raises(
+        EnvError, match="the saved state is of 3 environments, and there are 2; resume with n_envs=3"
+    ):
         two.load_state_dict(three.state_dict())
 
 

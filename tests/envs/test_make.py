@@ -67,17 +67,23 @@ def test_a_cell_defined_environment_works_in_subprocess_workers(name: str, metho
         there.close()
 
 
-def test_a_cell_defined_environment_is_found_by_name_where_its_cell_has_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_defined_environment_is_found_by_name_where_its_cell_has_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     walk = run_cell()["Walk"]
     reference = resolve_env(walk).reference
-    with pytest.raises(EnvError, match=r"the environment Walk is defined in the notebook and exists only where"):
+    with pytest.raises(
+        EnvError, match=r"the environment Walk is defined in the notebook and exists only where"
+    ):
         resolve_env(reference)
     monkeypatch.setattr(sys.modules["__main__"], "Walk", walk, raising=False)
     assert resolve_env(reference).kind is EnvKind.CELL
 
 
 def test_an_unknown_id_names_the_nearest() -> None:
-    with pytest.raises(EnvError, match=r"env='CartPol-v1' is no registered gymnasium environment .*'CartPole-v1'\?"):
+    with pytest.raises(
+        EnvError, match=r"env='CartPol-v1' is no registered gymnasium environment .*'CartPole-v1'\?"
+    ):
         resolve_env("CartPol-v1")
 
 
@@ -87,7 +93,9 @@ def test_an_unknown_version_is_explained() -> None:
 
 
 def test_a_missing_module_or_name_is_explained() -> None:
-    with pytest.raises(EnvError, match=r"'no_such_module:Env' cannot be imported: No module named 'no_such_module'"):
+    with pytest.raises(
+        EnvError, match=r"'no_such_module:Env' cannot be imported: No module named 'no_such_module'"
+    ):
         resolve_env("no_such_module:Env")
     with pytest.raises(EnvError, match=r"cells has no 'Countr'\. Did you mean 'Counter'\?"):
         resolve_env("cells:Countr")
@@ -117,7 +125,9 @@ def test_old_classes_are_refused_before_they_are_made(kind: str) -> None:
     [(OldReturns, "reset\\(\\) returns only an observation"), (OldStep, "step\\(\\) returns 4 values")],
 )
 def test_old_returns_are_recognised_when_it_is_tried(target: type, found: str) -> None:
-    message = rf"{target.__name__} follows the old reset/step protocol: {found}.*shimmy\.GymV21CompatibilityV0"
+    message = (
+        rf"{target.__name__} follows the old reset/step protocol: {found}.*shimmy\.GymV21CompatibilityV0"
+    )
     with pytest.raises(EnvError, match=message):
         resolve_env(target).spaces()
 
@@ -125,7 +135,9 @@ def test_old_returns_are_recognised_when_it_is_tried(target: type, found: str) -
 def test_a_registered_old_environment_is_recognised() -> None:
     gym.register("OldReset-v0", entry_point=OldReset)
     try:
-        with pytest.raises(EnvError, match=r"OldReset-v0 follows the old reset/step protocol: reset\(\) returns only"):
+        with pytest.raises(
+            EnvError, match=r"OldReset-v0 follows the old reset/step protocol: reset\(\) returns only"
+        ):
             resolve_env("OldReset-v0").spaces()
     finally:
         del gym.registry["OldReset-v0"]
@@ -137,7 +149,9 @@ def test_a_function_that_makes_something_old_is_recognised() -> None:
 
 
 def test_a_function_that_makes_nothing_is_recognised() -> None:
-    with pytest.raises(EnvError, match=r"<lambda> gave NoneType, not a gymnasium\.Env; return an environment"):
+    with pytest.raises(
+        EnvError, match=r"<lambda> gave NoneType, not a gymnasium\.Env; return an environment"
+    ):
         resolve_env(lambda: None)()
 
 
@@ -158,11 +172,15 @@ def test_a_dm_env_names_its_adapter() -> None:
         def reset(self) -> None: ...
         def step(self, action: Any) -> None: ...
 
-    with pytest.raises(EnvError, match=r"follows dm_env, not gymnasium; wrap it with shimmy\.DmControlCompatibilityV0"):
+    with pytest.raises(
+        EnvError, match=r"follows dm_env, not gymnasium; wrap it with shimmy\.DmControlCompatibilityV0"
+    ):
         resolve_env(Control)
 
 
-@pytest.mark.parametrize(("words", "extra"), [("MuJoCo is not installed", "mujoco"), ("Box2D is not installed", "box2d")])
+@pytest.mark.parametrize(
+    ("words", "extra"), [("MuJoCo is not installed", "mujoco"), ("Box2D is not installed", "box2d")]
+)
 def test_a_missing_engine_names_the_extra(words: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: Any, **kwargs: Any) -> None:
         raise gym.error.DependencyNotInstalled(words)
@@ -181,5 +199,7 @@ def test_missing_spaces_are_named() -> None:
     class Bare(gym.Env[Any, Any]):
         pass
 
-    with pytest.raises(EnvError, match=r"Bare has no observation_space; set self\.observation_space in __init__"):
+    with pytest.raises(
+        EnvError, match=r"Bare has no observation_space; set self\.observation_space in __init__"
+    ):
         resolve_env(Bare).spaces()

@@ -32,7 +32,9 @@ def test_random_episodes_are_the_same_again() -> None:
     assert first.obs.names == ("x", "x_dot", "theta", "theta_dot")
     assert set(first.policy.tolist()) == {"random"}
     assert first.obs.matrix.dtype == np.float32
-    assert not np.array_equal(first.obs.matrix, record("CartPole-v1", episodes=3, seed=8).obs.matrix[: len(first)])
+    assert not np.array_equal(
+        first.obs.matrix, record("CartPole-v1", episodes=3, seed=8).obs.matrix[: len(first)]
+    )
 
 
 def test_every_episode_starts_from_its_own_seed() -> None:
@@ -145,7 +147,9 @@ def test_a_file_that_is_there_is_read(tmp_path: Path) -> None:
         ({"signals": {"a": lambda env: 0.0}}, r"with signals=\[\], not signals=\['a'\]"),
     ],
 )
-def test_a_file_of_another_recording_is_not_overwritten(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_a_file_of_another_recording_is_not_overwritten(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
     path = tmp_path / "demo.parquet"
     given: dict[str, Any] = {"env": "CartPole-v1", "policy": "random", "episodes": 2, "seed": 1}
     record(**given, to=path)
@@ -181,5 +185,7 @@ def test_wrong_names_are_refused() -> None:
 
 
 def test_an_old_environment_names_its_adapter() -> None:
-    with pytest.raises(EnvError, match=r"OldStep follows the old reset/step protocol.*shimmy\.GymV21CompatibilityV0"):
+    with pytest.raises(
+        EnvError, match=r"OldStep follows the old reset/step protocol.*shimmy\.GymV21CompatibilityV0"
+    ):
         record(OldStep, episodes=1)

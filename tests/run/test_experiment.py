@@ -94,7 +94,12 @@ def test_classes_and_functions_of_a_cell_stay_live_and_are_named() -> None:
     class Net:
         pass
 
-    spec = _spec(hyperparameters={"policy_kwargs": {"features_extractor_class": Net}, "clip_range": lambda left: 0.1 * left})
+    spec = _spec(
+        hyperparameters={
+            "policy_kwargs": {"features_extractor_class": Net},
+            "clip_range": lambda left: 0.1 * left,
+        }
+    )
     reference = spec.to_dict()["hyperparameters"]
     assert reference["policy_kwargs"]["features_extractor_class"]["$ref"].endswith(".Net")
     assert reference["clip_range"]["$ref"].endswith("<lambda>")
@@ -103,7 +108,9 @@ def test_classes_and_functions_of_a_cell_stay_live_and_are_named() -> None:
     assert live["clip_range"](0.5) == 0.05
     back = ExperimentSpec.from_dict(spec.to_dict())
     assert back.fingerprint() == spec.fingerprint()
-    with pytest.raises(ExperimentError, match=r"clip_range is '.*<lambda>', which is defined in the notebook"):
+    with pytest.raises(
+        ExperimentError, match=r"clip_range is '.*<lambda>', which is defined in the notebook"
+    ):
         back.live_hyperparameters()
     again = ExperimentSpec.from_dict(spec.to_dict(), objects=spec.objects)
     assert again.live_hyperparameters()["policy_kwargs"]["features_extractor_class"] is Net
@@ -192,7 +199,9 @@ def test_a_bad_design_is_named() -> None:
 
 
 def test_changes_reach_fields_hyperparameters_and_their_parts() -> None:
-    spec = _spec(hyperparameters={"learning_rate": "lin_1e-3"}, env={"value": "CartPole-v1", "kwargs": {"a": 1}})
+    spec = _spec(
+        hyperparameters={"learning_rate": "lin_1e-3"}, env={"value": "CartPole-v1", "kwargs": {"a": 1}}
+    )
     changed = spec.with_changes(
         **{
             "learning_rate": 1e-4, "total_timesteps": 5000, "policy_kwargs.net_arch": [32], "checkpoint.keep_last": 5,
@@ -229,7 +238,10 @@ def test_a_changed_object_replaces_the_live_one() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"learnig_rate": 1}, r"'learnig_rate' is nothing that PPO or its experiment has\. Did you mean 'learning_rate'\?"),
+        (
+            {"learnig_rate": 1},
+            r"'learnig_rate' is nothing that PPO or its experiment has\. Did you mean 'learning_rate'\?",
+        ),
         ({"algo": "A2C"}, r"algo cannot change from PPO to 'A2C'; write a new Experiment"),
         ({"gamma": 7}, r"gamma=7\.0 is out of range"),
         ({"seed.x": 7}, r"'seed\.x' cannot be changed: 'seed' is 0, which has no parts"),

@@ -39,7 +39,11 @@ def test_kinds_fit_the_installed_annotations(row: Algorithm) -> None:
 
 
 def _kind(hint: Any, one: Argument) -> Kind:
-    members = [member for member in (typing.get_args(hint) if _is_union(hint) else (hint,)) if member is not type(None)]
+    members = [
+        member
+        for member in (typing.get_args(hint) if _is_union(hint) else (hint,))
+        if member is not type(None)
+    ]
     if any(getattr(member, "__name__", "") == "ActionNoise" for member in members):
         return Kind.NOISE
     if any(typing.get_origin(member) is type for member in members):
@@ -73,7 +77,13 @@ def test_policy_arguments_are_those_of_the_policy_class(row: Algorithm, policy: 
     own = signature.keys() - {"self", "observation_space", "action_space", "lr_schedule", "use_sde"}
     assert resolved.keys() == own
     live = References().thaw(resolved, "policy_kwargs")
-    for name in own - {"net_arch", "optimizer_class", "optimizer_kwargs", "features_extractor_kwargs", "n_critics"}:
+    for name in own - {
+        "net_arch",
+        "optimizer_class",
+        "optimizer_kwargs",
+        "features_extractor_kwargs",
+        "n_critics",
+    }:
         assert live[name] == signature[name].default, name
 
 
@@ -87,7 +97,9 @@ def test_images_get_the_layers_that_sb3_gives_them() -> None:
 
 @pytest.mark.parametrize("given", [None, {"net_arch": [16]}, {"optimizer_kwargs": {"eps": 1e-3}}], ids=str)
 @pytest.mark.parametrize("row", ALGORITHMS.values(), ids=ALGORITHMS)
-def test_a_resolved_policy_is_the_policy_that_sb3_builds(row: Algorithm, given: dict[str, Any] | None) -> None:
+def test_a_resolved_policy_is_the_policy_that_sb3_builds(
+    row: Algorithm, given: dict[str, Any] | None
+) -> None:
     env = gym.make("CartPole-v1" if row.discrete else "Pendulum-v1")
     settings = {one.name: one.default for one in row.arguments}
     resolved = References().thaw(
@@ -121,7 +133,9 @@ def test_an_sb3_class_names_its_algorithm() -> None:
 
 
 def test_an_unknown_algorithm_names_the_nearest() -> None:
-    with pytest.raises(ExperimentError, match=r"^algo='PP0' is unknown\. Did you mean 'PPO'\? rlnb trains with PPO, "):
+    with pytest.raises(
+        ExperimentError, match=r"^algo='PP0' is unknown\. Did you mean 'PPO'\? rlnb trains with PPO, "
+    ):
         algorithm("PP0")
 
 

@@ -40,7 +40,9 @@ def test_a_number_is_a_constant() -> None:
 
 @pytest.mark.parametrize("text", ["lin_", "lin_x", "linear_1e-3", "lin_inf", "cosine", ""])
 def test_another_schedule_is_refused(text: str) -> None:
-    with pytest.raises(ExperimentError, match=r"learning_rate='.*' is no schedule; write a number, or 'lin_1e-3'"):
+    with pytest.raises(
+        ExperimentError, match=r"learning_rate='.*' is no schedule; write a number, or 'lin_1e-3'"
+    ):
         parse_schedule(text)
 
 
@@ -49,7 +51,9 @@ def test_a_stop_rule_is_read_and_written_back() -> None:
     assert (rule.metric, rule.value, rule.episodes) == ("return_mean", 240.0, 20)
     assert rule.comparison.holds is operator.gt
     assert str(rule) == "return_mean > 240 for 20 episodes"
-    assert StopRule.parse(str(StopRule.parse("length<=1.5e1"))) == StopRule.parse("length <= 15 for 1 episode")
+    assert StopRule.parse(str(StopRule.parse("length<=1.5e1"))) == StopRule.parse(
+        "length <= 15 for 1 episode"
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,7 +61,10 @@ def test_a_stop_rule_is_read_and_written_back() -> None:
     [
         ("return_mean = 240", r"cannot be read; write it like 'return_mean > 240 for 20 episodes'"),
         ("return_mean > 240 for 20 steps", r"cannot be read; write it like"),
-        ("retrun_mean > 240", r"compares 'retrun_mean', which is not measured\. Did you mean 'return_mean'\?"),
+        (
+            "retrun_mean > 240",
+            r"compares 'retrun_mean', which is not measured\. Did you mean 'return_mean'\?",
+        ),
         ("return_mean > high", r"compares with 'high', which is no number"),
         ("return_mean > nan", r"compares with 'nan', which is no number"),
         ("return_mean > 1 for 0 episodes", r"has to hold for at least 1 episode"),
@@ -202,7 +209,9 @@ def test_only_training_libraries_are_imported_on_the_word_of_a_file() -> None:
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, np.zeros(3)])
 def test_what_cannot_be_written_is_named(value: Any) -> None:
-    with pytest.raises(ExperimentError, match=r"policy_kwargs\.x holds a \w+ \(.*which run\.yaml cannot carry"):
+    with pytest.raises(
+        ExperimentError, match=r"policy_kwargs\.x holds a \w+ \(.*which run\.yaml cannot carry"
+    ):
         References().freeze({"x": value}, "policy_kwargs")
 
 
@@ -239,7 +248,11 @@ def test_an_argument_is_made_plain(kind: Kind, value: Any, expected: Any) -> Non
         (Kind.FLOAT, math.nan, r"x=nan is no finite number"),
         (Kind.BOOL, 1, r"x=1 is neither true nor false"),
         (Kind.AUTO, "automatic", r"x='automatic' cannot be read; x takes a number, 'auto' or 'auto_0\.1'"),
-        (Kind.FREQUENCY, (5, "epoch"), r"x=\(5, 'epoch'\) cannot be read; x takes an integer or \[integer, 'step'"),
+        (
+            Kind.FREQUENCY,
+            (5, "epoch"),
+            r"x=\(5, 'epoch'\) cannot be read; x takes an integer or \[integer, 'step'",
+        ),
         (Kind.SCHEDULE, "lin_0.5", r"x=0\.5 is out of range"),
         (Kind.MAPPING, [1], r"x=\[1\] is no mapping; x takes a mapping"),
     ],

@@ -46,7 +46,9 @@ def test_sections_are_read(file: Path) -> None:
     assert spec.hyperparameters["learning_rate"] == "lin_0.001"
     assert spec.hyperparameters["ent_coef"] == 0.01
     assert spec.hyperparameters["policy_kwargs"]["net_arch"] == [128, 128]
-    assert spec.hyperparameters["policy_kwargs"]["activation_fn"] == {"$ref": "torch.nn.modules.activation:ReLU"}
+    assert spec.hyperparameters["policy_kwargs"]["activation_fn"] == {
+        "$ref": "torch.nn.modules.activation:ReLU"
+    }
     assert (spec.total_timesteps, spec.n_envs, spec.seed) == (1_000_000, 16, 3)
     assert (spec.device, spec.checkpoint.every_minutes, spec.tags) == ("cpu", 5.0, ("baseline",))
     assert spec.stop_when == "return_mean > 240 for 20 episodes"
@@ -66,10 +68,14 @@ def test_variables_override_the_file(file: Path) -> None:
     assert spec.total_timesteps == 2000
     assert spec.hyperparameters["learning_rate"] == 1e-4
     assert spec.hyperparameters["policy_kwargs"]["net_arch"] == [32]
-    assert spec.hyperparameters["policy_kwargs"]["activation_fn"] == {"$ref": "torch.nn.modules.activation:ReLU"}
+    assert spec.hyperparameters["policy_kwargs"]["activation_fn"] == {
+        "$ref": "torch.nn.modules.activation:ReLU"
+    }
     assert (spec.checkpoint.every_steps, spec.checkpoint.every_minutes) == (500, 5.0)
     assert spec.env.kwargs["gravity"] == -5.0
-    assert list(overrides(environ)) == sorted(name for name in environ if "__" in name and name.startswith("RLNB"))
+    assert list(overrides(environ)) == sorted(
+        name for name in environ if "__" in name and name.startswith("RLNB")
+    )
 
 
 def test_this_process_is_where_variables_are_looked_up(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,9 +119,15 @@ def test_a_bad_file_says_why(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("variable", "message"),
     [
-        ("RLNB_TRANING__SEED", r"RLNB_TRANING__SEED names the unknown section 'traning'\. Did you mean 'training'\?"),
+        (
+            "RLNB_TRANING__SEED",
+            r"RLNB_TRANING__SEED names the unknown section 'traning'\. Did you mean 'training'\?",
+        ),
         ("RLNB_TRAINING__SED", r"RLNB_TRAINING__SED: training\.sed is unknown\. Did you mean 'seed'\?"),
-        ("RLNB_ALGORITHM__GAMA", r"RLNB_ALGORITHM__GAMA: algorithm\.gama is unknown\. Did you mean 'gamma'\?"),
+        (
+            "RLNB_ALGORITHM__GAMA",
+            r"RLNB_ALGORITHM__GAMA: algorithm\.gama is unknown\. Did you mean 'gamma'\?",
+        ),
     ],
 )
 def test_a_misspelt_variable_is_named(file: Path, variable: str, message: str) -> None:
@@ -124,7 +136,9 @@ def test_a_misspelt_variable_is_named(file: Path, variable: str, message: str) -
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match=r"there is no experiment file '.*none\.yaml'; look at the path"):
+    with pytest.raises(
+        ExperimentError, match=r"there is no experiment file '.*none\.yaml'; look at the path"
+    ):
         read_experiment(tmp_path / "none.yaml")
 
 
@@ -134,5 +148,9 @@ def test_numbers_are_numbers() -> None:
 
 def test_every_field_has_a_place_in_a_file() -> None:
     keys = {key for section in SECTIONS.values() for key in section}
-    missing = set(ExperimentSpec.field_names()) - keys - {"env", "design", "algo", "hyperparameters", "checkpoint", "tags"}
+    missing = (
+        set(ExperimentSpec.field_names())
+        - keys
+        - {"env", "design", "algo", "hyperparameters", "checkpoint", "tags"}
+    )
     assert missing == set()

@@ -49,7 +49,9 @@ def test_images_and_vector_actions_keep_their_shapes(tmp_path: Path) -> None:
 
 def test_the_file_is_compressed_with_zstd_and_says_where_it_comes_from(tmp_path: Path) -> None:
     path = tmp_path / "demo.parquet"
-    write_transitions(path, _batch(np.zeros((6, 1), np.float32), np.zeros(6), ("x",)), about={"env": "CartPole-v1"})
+    write_transitions(
+        path, _batch(np.zeros((6, 1), np.float32), np.zeros(6), ("x",)), about={"env": "CartPole-v1"}
+    )
     assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == "ZSTD"
     assert read_about(path) == {"env": "CartPole-v1"}
 
