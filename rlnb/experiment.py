@@ -219,7 +219,7 @@ class Experiment:
         given = read_experiment(source, environ=environ)
         declared = given.pop("signals", None)
         reference = given.pop("env", None) or {}
-        if env is None and not reference:
+        if env is None and "value" not in reference:
             raise ExperimentError(
                 "the file names no environment and none is given; add 'env: CartPole-v1' to it"
             )

@@ -185,9 +185,10 @@ def _arguments(sections: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         key: sections[key] for key in ("name", "tags", "checkpoint") if key in sections
     }
     arguments |= sections.get("training", {}) | sections.get("runtime", {})
+    if env:
+        arguments["env"] = {"kwargs": env.get("kwargs") or {}}
     if env.get("id") is not None:
-        arguments["env"] = {"kind": "import" if _is_import(env["id"]) else "id", "value": env["id"]}
-        arguments["env"]["kwargs"] = env.get("kwargs") or {}
+        arguments["env"] |= {"kind": "import" if _is_import(env["id"]) else "id", "value": env["id"]}
     arguments |= {key: env[key] for key in ("names", "signals") if key in env}
     arguments |= {
         field: chosen.pop(key) for field, key in (("algo", "name"), ("policy", "policy")) if key in chosen
