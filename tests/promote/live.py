@@ -6,12 +6,14 @@ import os
 import re
 import sys
 import time
+import uuid
 from pathlib import Path
 from typing import Any
 
 from jupyter_client.manager import KernelManager
 
 from rlnb.jobs.notebook import Notebook
+from rlnb.settings import sockets_dir
 
 
 class LiveNotebook:
@@ -31,7 +33,9 @@ class LiveNotebook:
             environment["JPY_SESSION_NAME"] = str(book.path)
         repository = str(Path(__file__).parents[2])
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [repository, os.environ.get("PYTHONPATH")]))
-        self.manager = KernelManager(kernel_name="python3", transport="ipc")
+        # Sockets with a short path of their own: ports can be taken by a kernel of a parallel test.
+        prefix = sockets_dir() / f"test-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self.manager = KernelManager(kernel_name="python3", transport="ipc", ip=str(prefix))
         self.manager.kernel_spec.argv[0] = sys.executable
         self.manager.start_kernel(env=environment, cwd=str(book.path.parent))
         self.client = self.manager.blocking_client()
