@@ -62,6 +62,7 @@ class Supervision:
             self.helm.drop_stale(before_ns=started_ns)
         self.helm.tell(anew=True)
         self.mirror.serve(self.claim.number)
+        self._record()
         verdict = self._attempts()
         self.voice.tell(
             str(verdict.state), verdict.evidence.message or str(verdict.state), evidence=str(verdict.evidence.kind)
@@ -171,13 +172,15 @@ class Supervision:
         beat = self.voice.say(upload_pending=self.mirror.pending_bytes, store=self.mirror.store)
         if beat:
             self.helm.look_at_disk()
-            pids = {os.getpid(): "supervisor"}
-            if self.mirror.pid is not None:
-                pids[self.mirror.pid] = "mirror"
-            if self.processes is not None and self.processes.exit_code is None:
-                pids |= self.processes.roles()
-            self.voice.record(pids)
+            self._record()
         return beat
+
+    def _record(self) -> None:
+        """Records the run's processes, for whoever has to end them when this one is gone."""
+        pids = {os.getpid(): "supervisor", **dict.fromkeys(self._mirror_pids(), "mirror")}
+        if self.processes is not None and self.processes.exit_code is None:
+            pids |= self.processes.roles()
+        self.voice.record(pids)
 
     # -- the end ----------------------------------------------------------------------------
     def _upload_the_rest(self) -> None:
@@ -188,7 +191,8 @@ class Supervision:
             self.mirror.attend(reap(), ended=True)
             if self.mirror.superseded:
                 raise Superseded(f"The store holds a newer attempt of {self.layout.id}.")
-            self.voice.say(upload_pending=self.mirror.pending_bytes, store=self.mirror.store)
+            if self.voice.say(upload_pending=self.mirror.pending_bytes, store=self.mirror.store):
+                self._record()
             if self.signals.preemption() is not None:
                 self.mirror.end()
                 break

@@ -21,6 +21,7 @@ class ExecutedNotebook(NotebookExecutionManager):  # type: ignore[misc]
     """
 
     SKIPPED = "skipped"
+    ENDED = "ended"  # on purpose, while the cell was running
 
     def __init__(self, nb: Any, *, layout: RunLayout, attempt: int) -> None:
         super().__init__(nb, output_path=None, progress_bar=False)
@@ -55,6 +56,18 @@ class ExecutedNotebook(NotebookExecutionManager):  # type: ignore[misc]
     def skip(self, cell: Any) -> None:
         """Marks a cell that is not run in jobs."""
         cell.metadata.papermill["status"] = self.SKIPPED
+
+    def end(self, cell: Any) -> None:
+        """Marks the cell in which the kernel was ended on purpose."""
+        cell.metadata.papermill["status"] = self.ENDED
+
+    def cell_complete(self, cell: Any, cell_index: int | None = None, **_: Any) -> None:
+        """Notes that a cell is over; "ended" stays what it is."""
+        status = cell.metadata.papermill["status"]
+        super().cell_complete(cell, cell_index=cell_index)
+        if status == self.ENDED:
+            cell.metadata.papermill["status"] = status
+            self.save()
 
     def notebook_complete(self, **_: Any) -> None:
         """Ends the record; cells that were never run stay pending."""

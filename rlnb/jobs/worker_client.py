@@ -35,8 +35,11 @@ class AdoptedKernel(AsyncKernelManager):
     def has_kernel(self) -> bool:
         return True
 
-    async def is_alive(self) -> bool:  # type: ignore[override]
+    async def _async_is_alive(self) -> bool:
+        """Asked by clients of this manager, under this name."""
         return self._process.poll() is None
+
+    is_alive = _async_is_alive
 
 
 class JobClient(PapermillNotebookClient):  # type: ignore[misc]
@@ -138,18 +141,22 @@ class JobClient(PapermillNotebookClient):  # type: ignore[misc]
         run_sync(self._run_cell)(cell, index)
 
     async def _run_cell(self, cell: Any, index: int) -> None:
-        saver = asyncio.ensure_future(self._save_regularly())
+        attendant = asyncio.ensure_future(self._attend())
         try:
             await self.async_execute_cell(cell, index)
         finally:
-            saver.cancel()
+            attendant.cancel()
             for content in self._outputs.rest():
                 self._add_stream(cell.outputs, dict(content))
 
-    async def _save_regularly(self) -> None:
-        while True:
-            await asyncio.sleep(1.0)
+    async def _attend(self) -> None:
+        """Saves in time, and ends the wait soon after the kernel has died."""
+        while self._kernel.process.poll() is None:
+            await asyncio.sleep(0.2)
             self._book.save_if_due()
+        await asyncio.sleep(0.3)  # its last outputs may still be on their way
+        if self.task_poll_for_reply is not None:
+            self.task_poll_for_reply.cancel()
 
     def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
         """Redacts a message before anything keeps it."""

@@ -167,7 +167,7 @@ class Execution:
         if self._ending.is_set():
             self._report |= {"outcome": "ended"}
             if cell is not None:
-                cell.metadata.papermill["status"] = "ended"
+                book.end(cell)
             return
         self._report |= {"outcome": "kernel_died", "exit_code": code}
         if cell is None:

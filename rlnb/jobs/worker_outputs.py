@@ -32,7 +32,8 @@ def append_text(old: str, new: str) -> str:
     """
     if "\r" in new or old.endswith("\r"):
         start = old.rfind("\n") + 1
-        text = old[:start] + "\n".join(_overwrite(line) for line in (old[start:] + new).split("\n"))
+        *whole, last = (old[start:] + new).split("\n")
+        text = old[:start] + "".join(f"{_overwrite(line).rstrip(chr(13))}\n" for line in whole) + _overwrite(last)
     else:
         text = old + new
     if len(text) > 2 * (HEAD + TAIL):

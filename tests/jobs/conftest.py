@@ -43,7 +43,11 @@ class Runs:
         self.made.append(layout)
         book = Notebook(
             Path("nb.ipynb"),
-            tuple(c if isinstance(c, Cell) else Cell(f"c{n}", "code", c) for n, c in enumerate(cells, start=1)),
+            # The comment keeps the kernel from importing torch early, which these runs have no use for.
+            tuple(
+                c if isinstance(c, Cell) else Cell(f"c{n}", "code", f"{c}\n# environ")
+                for n, c in enumerate(cells, start=1)
+            ),
         )
         files = layout.bundle / "files"
         files.mkdir(parents=True)
