@@ -18,7 +18,6 @@ from rlnb.check import (
     make_report,
     rehearse_here,
 )
-from rlnb.inside import NotThisRun, promote_inside
 from rlnb.jobs import capture
 from rlnb.jobs.capture import CellRun
 from rlnb.jobs.notebook import Notebook, find_notebook, knows, read_notebook
@@ -41,6 +40,7 @@ from rlnb.run.record import Target, read_record
 if TYPE_CHECKING:
     from rlnb.experiment import Experiment
     from rlnb.group import Group
+    from rlnb.inside import NotThisRun
     from rlnb.job import Job
 
 
@@ -84,6 +84,8 @@ def promote(
     """
     identity = current()
     if identity is not None:
+        from rlnb.inside import promote_inside
+
         return promote_inside(exp, identity)
     begin = time.monotonic()
     source, runs, call = _notebook_here(notebook)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -63,10 +64,19 @@ def installed_packages() -> dict[str, str]:
     """Return name → version of every installed distribution, sorted."""
     found: dict[str, str] = {}
     for distribution in importlib.metadata.distributions():
-        name = distribution.metadata["Name"]
+        name, version = _name_and_version(distribution)
         if name:
-            found.setdefault(name, distribution.version)
+            found.setdefault(name, version)
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+
+
+def _name_and_version(distribution: importlib.metadata.Distribution) -> tuple[str, str]:
+    """Reads the head of the metadata only; parsing all of it takes half a second of every promotion."""
+    text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+    head = text.partition("\n\n")[0]
+    name = re.search(r"^Name: *(.+)$", head, re.MULTILINE)
+    version = re.search(r"^Version: *(.+)$", head, re.MULTILINE)
+    return (name[1].strip(), version[1].strip()) if name and version else ("", "")
 
 
 def lock_text(packages: dict[str, str]) -> str:
