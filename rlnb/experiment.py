@@ -166,9 +166,7 @@ class Experiment:
             if key not in before or before[key] != value
         }
         kwargs = {key: value for key, value in self._factory.kwargs.items() if key in self.spec.env.kwargs}
-        return EnvFactory(
-            self._factory.kind, self._factory.value, {**kwargs, **changed}, self._factory.target
-        )
+        return self._factory.with_kwargs({**kwargs, **changed})
 
     def with_changes(self, **changes: Any) -> Experiment:
         """Returns the same experiment with some values changed, as a fork or grid member trains it.
@@ -182,16 +180,19 @@ class Experiment:
         _ = other.spec
         return other
 
-    def check(self, store: str | None = None, *, skip: Iterable[str] = ()) -> CheckReport:
+    def check(
+        self, store: str | Path | None = None, *, notebook: str | Path | None = None, skip: Iterable[str] = ()
+    ) -> CheckReport:
         """Rehearses the experiment in a throwaway folder and reports what a job would meet.
 
         Args:
             store: where the run would be stored; a real write, read and delete is tried there.
-            skip: codes of checks to leave out.
+            notebook: path of the notebook, when it cannot be found from the kernel.
+            skip: parts to leave out: "notebook", "store", "rehearsal".
         """
         from rlnb.check import check
 
-        return check(self, store=store, skip=skip)
+        return check(self, store=store, notebook=notebook, skip=skip)
 
     @classmethod
     def from_yaml(
@@ -244,7 +245,7 @@ class Experiment:
     def _current_design(self) -> Design:
         if self._lab is not None:
             self._lab.flush()
-            return self._lab.design()
+            return design_of(self._lab.design())
         return design_of(self._design, self._reward, self._state)
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ import pytest
 import rlnb
 from rlnb.design import term as design_term
 from rlnb.design.design import Design
-from rlnb.design.reward import RewardSpec, Term
+from rlnb.design.reward import RewardSpec, Shaping, Term
 from rlnb.design.state import Select, StateSpec
 from rlnb.errors import DesignError, EnvError, ExperimentError, MissingExtra, UsageError
 from rlnb.experiment import Experiment
@@ -221,6 +221,15 @@ def test_an_unknown_environment_is_named() -> None:
 def test_an_unknown_component_is_named() -> None:
     with pytest.raises(DesignError, match="thta"):
         _experiment(state=StateSpec([Select(["thta"])]))
+
+
+def test_a_shaping_of_another_discount_is_refused() -> None:
+    shaped = RewardSpec(terms=[Term("env", "reward"), Shaping("near", "-abs(x)", gamma=0.99)])
+    assert not _experiment(reward=shaped).design.is_identity
+    with pytest.raises(
+        ExperimentError, match=r"the shaping 'near' has gamma=0\.99, and the agent .* gamma=0\.9;"
+    ):
+        _experiment(reward=shaped, gamma=0.9)
 
 
 def test_unbounded_actions_are_refused() -> None:

@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from rlnb.design.design import Design
+from rlnb.design.reward import Shaping
 from rlnb.envs.make import Spaces
 from rlnb.errors import ExperimentError
 from rlnb.run.algorithms import ALGORITHMS
@@ -27,6 +28,17 @@ def check_spaces(spec: ExperimentSpec, spaces: Spaces, design: Design) -> None:
     if not design.state.is_identity:
         seen = design.state.space(seen, list(spec.names or ()))
     _check_policy(spec, seen)
+    _check_shaping(spec, design)
+
+
+def _check_shaping(spec: ExperimentSpec, design: Design) -> None:
+    gamma = spec.hyperparameters["gamma"]
+    for part in design.reward.enabled:
+        if isinstance(part, Shaping) and part.gamma != gamma:
+            raise ExperimentError(
+                f"the shaping {part.name!r} has gamma={part.gamma}, and the agent is trained with gamma={gamma}; "
+                "only equal ones leave the optimal policy as it is, so give both the same"
+            )
 
 
 def _check_action(spec: ExperimentSpec, space: gym.Space[Any]) -> None:

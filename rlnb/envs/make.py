@@ -52,12 +52,15 @@ class EnvFactory:
         value: gymnasium id, "module:name", or the name in the notebook.
         kwargs: keyword arguments every environment is made with.
         target: the class or function, for what is no id.
+        registered: what gymnasium knows of an id. It travels along, because an id that a cell or an imported
+            package has registered here is unknown in a subprocess worker.
     """
 
     kind: EnvKind
     value: str
     kwargs: dict[str, Any] = field(default_factory=dict)
     target: Target | None = None
+    registered: gym.envs.registration.EnvSpec | None = field(default=None, repr=False, compare=False)
     _spaces: Spaces | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -89,13 +92,17 @@ class EnvFactory:
         try:
             if self.target is None:
                 # `exp.check()` runs gymnasium's checker once; in every environment it would cost each step
-                env = gym.make(self.value, **{"disable_env_checker": True, **kwargs})
+                env = gym.make(self.registered or self.value, **{"disable_env_checker": True, **kwargs})
             else:
                 env = self.target(**kwargs)
         except (gym_error.Error, TypeError, ImportError) as error:
             raise _explained(error, self) from error
         refuse_foreign(env, self.label)
         return env
+
+    def with_kwargs(self, kwargs: Mapping[str, Any]) -> EnvFactory:
+        """Returns the factory of the same environment made with other keyword arguments."""
+        return EnvFactory(self.kind, self.value, dict(kwargs), self.target, self.registered)
 
     def spaces(self) -> Spaces:
         """Returns the spaces; the first call makes one environment, steps it once and closes it.
@@ -124,7 +131,7 @@ def resolve_env(env: object, kwargs: Mapping[str, Any] | None = None) -> EnvFact
         EnvError: if there is no such environment (naming the nearest), or it is of the old protocol.
     """
     if isinstance(env, EnvFactory):
-        return env if not kwargs else EnvFactory(env.kind, env.value, {**env.kwargs, **kwargs}, env.target)
+        return env.with_kwargs({**env.kwargs, **kwargs}) if kwargs else env
     if isinstance(env, Mapping):
         env = EnvReference.parse(env)
     if isinstance(env, EnvReference):
@@ -157,14 +164,14 @@ def _from_object(target: Any, kwargs: dict[str, Any]) -> EnvFactory:
 def _from_text(text: str, kwargs: dict[str, Any]) -> EnvFactory:
     _, colon, name = text.partition(":")
     try:
-        gym.spec(text)
+        registered = gym.spec(text)
     except ImportError as error:
         raise EnvError(f"the module of env={text!r} cannot be imported: {error}") from error
     except gym_error.Error as error:
         if colon and name.isidentifier():
             return _from_reference(EnvReference(EnvKind.IMPORT, text), kwargs)
         raise _unknown(text, error) from error
-    return EnvFactory(EnvKind.ID, text, kwargs)
+    return EnvFactory(EnvKind.ID, text, kwargs, registered=registered)
 
 
 def _from_reference(reference: EnvReference, kwargs: dict[str, Any]) -> EnvFactory:

@@ -55,14 +55,13 @@ _Loader.add_implicit_resolver(
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    pairs = [(loader.construct_object(key, deep=True), value) for key, value in node.value]
-    keys = [key for key, _ in pairs]
+    keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
     for index, key in enumerate(keys):
         if key in keys[:index]:
             raise ExperimentError(
                 f"line {node.start_mark.line + 1}: {key!r} is given twice; keep one of them"
             )
-    return {key: loader.construct_object(value, deep=True) for key, value in pairs}
+    return loader.construct_mapping(node, deep=True)
 
 
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)

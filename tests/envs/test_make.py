@@ -67,6 +67,20 @@ def test_a_cell_defined_environment_works_in_subprocess_workers(name: str, metho
         there.close()
 
 
+def test_an_id_that_a_cell_has_registered_works_in_subprocess_workers() -> None:
+    gym.register("CellWalk-v0", entry_point=run_cell()["Walk"], kwargs={"goal": 0.5}, max_episode_steps=7)
+    try:
+        factory = resolve_env("CellWalk-v0")
+    finally:
+        del gym.registry["CellWalk-v0"]  # as in a worker, which has not run the cell
+    vec = SubprocVecEnv([factory])
+    try:
+        assert vec.reset().shape == (1, 2)
+        assert vec.env_method("get_wrapper_attr", "goal") == [0.5]
+    finally:
+        vec.close()
+
+
 def test_a_cell_defined_environment_is_found_by_name_where_its_cell_has_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
