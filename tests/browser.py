@@ -209,6 +209,11 @@ class NotebookPage:
         self.command("notebook:restart-run-all")
         self.page.locator(".jp-Dialog .jp-mod-accept").click(timeout=20_000)
 
+    def restart(self) -> None:
+        """Restarts the kernel, saying yes to the question."""
+        self.command("kernelmenu:restart")
+        self.page.locator(".jp-Dialog .jp-mod-accept").click(timeout=20_000)
+
     def run_cell(self, number: int) -> None:
         """Starts one cell, counted from 0."""
         self.cell(number).locator(".jp-InputArea-editor").click()

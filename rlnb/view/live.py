@@ -148,6 +148,9 @@ class LiveView:
 
     # -- buttons ------------------------------------------------------------------------------
     def _on_verb(self, word: str) -> None:
+        if word == "refresh":  # the browser asks whether anybody is here
+            self._wake.set()
+            return
         if word not in list(Verb):
             return
         with self._lock:

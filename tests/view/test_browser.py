@@ -179,8 +179,8 @@ def test_buttons_answers_images_and_the_end(notebook):
     page.locator("button[data-verb='stop']").click()
     # At the end the image takes the widget's place.
     notebook.wait_until("document.querySelectorAll('.rlnb-job').length === 0")
+    notebook.wait_until("document.querySelectorAll('.jp-OutputArea-child img').length === 1")
     image = page.locator(".jp-OutputArea-child img")
-    image.wait_for()
     assert image.bounding_box()["width"] == 960
     outputs = notebook.save()["cells"][0]["outputs"]
     assert [sorted(output["data"]) for output in outputs] == [["image/png", "text/plain"], ["text/plain"]]
@@ -199,6 +199,10 @@ def test_it_survives_a_reload_and_a_restarted_kernel(notebook):
     assert min(ink(notebook)) > 100
     picture(notebook, "reloaded")
     before = step(notebook)
+    notebook.restart()
+    notebook.wait_for(".rlnb-adrift")
+    assert not notebook.page.locator(".rlnb-buttons").is_visible()  # they would reach nobody
+    picture(notebook, "disconnected")
     notebook.restart_and_run_all()
     notebook.wait_until("document.querySelectorAll('.rlnb-job').length === 1")
     notebook.wait_for(".rlnb-job[data-state='running'] .uplot")

@@ -210,3 +210,11 @@ def test_a_folder_that_is_away_for_a_while_is_followed_again(make_view, run, unt
     until(lambda: view.widget.head["answer"] == "The run folder cannot be read now: stale handle")
     run.advance(1000)
     until(lambda: view.widget.marks["last_step"] == run.step)
+
+
+def test_a_browser_that_lost_its_connection_gets_an_answer(make_view, until):
+    view = make_view()
+    view.start()
+    seq = view.widget.seq
+    view.widget._msg_callbacks(view.widget, {"verb": "refresh"}, [])
+    until(lambda: view.widget.seq > seq)

@@ -36,8 +36,21 @@ class JobView {
     this.foot = make('div', 'rlnb-foot rlnb-muted', this.root);
 
     this.pending = false;
-    this.onModel = () => this.ask();
+    this.onModel = () => {
+      this.root.classList.remove('rlnb-adrift');
+      this.ask();
+    };
     model.on('change:seq', this.onModel);
+    // The connection was lost or came back, and only an answer can tell which.
+    this.onConnection = () => {
+      this.root.classList.add('rlnb-adrift');
+      try {
+        model.send({ verb: 'refresh' });
+      } catch {
+        // no kernel, no answer: the note stays
+      }
+    };
+    model.on('comm_live_update', this.onConnection);
     // The first size comes once the view is in the page; before that neither width nor theme are known.
     this.sizes = new ResizeObserver(() => {
       if (this.drawn) this.charts.forEach((chart) => chart.fit());
@@ -49,8 +62,6 @@ class JobView {
     this.themes.observe(document.body, {
       attributes: true, attributeFilter: ['data-jp-theme-light', 'data-jp-theme-name', 'class'],
     });
-    this.scheme = matchMedia('(prefers-color-scheme: dark)');
-    this.scheme.addEventListener('change', this.onTheme);
     this.drawn = false;
     this.head(model.get('head'));
   }
@@ -147,9 +158,9 @@ class JobView {
   destroy() {
     clearTimeout(this.hint);
     this.model.off('change:seq', this.onModel);
+    this.model.off('comm_live_update', this.onConnection);
     this.sizes.disconnect();
     this.themes.disconnect();
-    this.scheme.removeEventListener('change', this.onTheme);
     this.charts.forEach((chart) => chart.destroy());
   }
 }
