@@ -7,6 +7,7 @@ booleans as they are. Nothing is copied before a column is asked for, because at
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -111,7 +112,7 @@ class MatrixColumns(Columns):
         super().__init__(what)
         self._matrix = matrix
         self._names = tuple(names)
-        width = int(np.prod(matrix.shape[1:]))
+        width = math.prod(matrix.shape[1:])
         if self._names and len(self._names) != width:
             raise DesignError(
                 f"{what} has {width} component(s) a row, but {len(self._names)} names were given "

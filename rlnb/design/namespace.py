@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlnb.design.columns import Array, Columns, UnknownName
+from rlnb.design.columns import Array, UnknownName
 from rlnb.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -110,10 +110,9 @@ class Namespace(Mapping[str, Array]):
                 f"It has: {', '.join(plain_names(self))}."
             )
         group, component = place
-        value: Array | Columns = getattr(self._batch, group)
-        if isinstance(value, Columns):
-            return value[component or value.names[0]]
-        return value
+        value: Any = getattr(self._batch, group)
+        column: Array = value if component is None else value[component]
+        return column
 
 
 def plain_names(names: Iterable[str]) -> list[str]:

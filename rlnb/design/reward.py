@@ -162,14 +162,20 @@ class RewardSpec:
         with np.errstate(all="ignore"):
             for part in parts:
                 values = measured[part.name]
-                terms[part.name] = values if part.clip is None else np.clip(values, *part.clip)
+                if part.clip is not None:
+                    values = np.minimum(np.maximum(values, part.clip[0]), part.clip[1])
+                terms[part.name] = values
             if rows is None:
                 rows = len(next(iter(measured.values()), ()))
             total = np.zeros(rows, dtype=np.float32)
             combine = self._weighted_sum if self._combined is None else self._combination
-            for start in range(0, rows, BLOCK):
-                block = slice(start, min(start + BLOCK, rows))
-                total[block] = quiet(combine(terms, weights, block))
+            if rows <= BLOCK:
+                total[...] = quiet(combine(terms, weights, rows))
+            else:
+                for start in range(0, rows, BLOCK):
+                    block = slice(start, min(start + BLOCK, rows))
+                    cut = {name: values[block] for name, values in terms.items()}
+                    total[block] = quiet(combine(cut, weights, block.stop - start))
         return RewardResult(total, terms, weights)
 
     def check_rowwise(self, batch: Transitions) -> None:
@@ -216,22 +222,23 @@ class RewardSpec:
         bound = [(part.name, part.function) for part in self.terms if isinstance(part, Term)]
         return {name: function for name, function in bound if hasattr(function, "state_dict")}
 
-    def _weighted_sum(self, terms: dict[str, Array], weights: dict[str, float], block: slice) -> Array:
+    def _weighted_sum(self, terms: dict[str, Array], weights: dict[str, float], rows: int) -> Array:
         total: Array | None = None
         for name, values in terms.items():
             if weights[name] != 0.0:
-                part = values[block] * weights[name]
+                part = values * weights[name]
                 total = part if total is None else np.add(total, part, out=total)
-        return np.zeros(block.stop - block.start) if total is None else total
+        return np.zeros(rows) if total is None else total
 
-    def _combination(self, terms: dict[str, Array], weights: dict[str, float], block: slice) -> Array:
+    def _combination(self, terms: dict[str, Array], weights: dict[str, float], rows: int) -> Array:
         assert self._combined is not None
-        parts = {
-            name: values[block] * weights[name] if weights[name] != 0.0 else np.zeros_like(values[block])
-            for name, values in terms.items()
-        }
         names: dict[str, Any] = {part.name: np.float64(0.0) for part in self.terms}
-        return self._combined.evaluate(names | parts, rows=block.stop - block.start)
+        for name, values in terms.items():
+            if weights[name] != 0.0:
+                names[name] = values * weights[name]
+        total = np.empty(rows)
+        self._combined.fill(total, names)
+        return total
 
 
 def _measure(parts: Sequence[Term | Shaping], batch: Transitions) -> dict[str, Array]:

@@ -7,6 +7,7 @@ Columns: `obs.<component>` (or `obs`, 2-D, where components have no names), `nex
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,7 @@ def columns_of(batch: Transitions) -> dict[str, Array]:
     for name in _MATRICES:
         value = getattr(batch, name)
         matrix = value.matrix if isinstance(value, Columns) else value
-        flat = matrix.reshape(len(matrix), int(np.prod(matrix.shape[1:])))
+        flat = matrix.reshape(len(matrix), math.prod(matrix.shape[1:]))
         if isinstance(value, Columns) and value.names:
             columns |= {f"{name}.{part}": flat[:, i] for i, part in enumerate(value.names)}
         else:

@@ -6,6 +6,7 @@ functions that preview a batch are the very functions that pay the agent.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -215,7 +216,7 @@ def shift_actions(action: Array, t: Array) -> Array:
 def _actions(what: str, action: Array) -> Array | Columns:
     if action.ndim == 1:
         return action
-    width = int(np.prod(action.shape[1:]))
+    width = math.prod(action.shape[1:])
     return MatrixColumns(what, action, _action_names(width))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -65,4 +67,4 @@ expressions = st.recursive(_LEAVES, _grow, max_leaves=8)
 def pieces(batch: Transitions, cuts: list[int]) -> list[Transitions]:
     """Cuts a batch at the given rows."""
     ends = [0, *sorted({cut % (len(batch) + 1) for cut in cuts}), len(batch)]
-    return [batch.slice(slice(a, b)) for a, b in zip(ends, ends[1:], strict=False) if b > a]
+    return [batch.slice(slice(a, b)) for a, b in pairwise(ends) if b > a]
