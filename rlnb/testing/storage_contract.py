@@ -57,7 +57,7 @@ class StorageContract:
         try:
             self.storage.read("no/such")
         except StoreMissing as error:
-            assert "no/such" in str(error)
+            assert "no/such" in str(error)  # noqa: PT017
         else:
             raise AssertionError("reading a missing object did not fail")
 
@@ -86,10 +86,12 @@ class StorageContract:
 
     def test_more_objects_than_a_page(self) -> None:
         names = [f"many/{i:04d}" for i in range(1030)]
-        threads = [
-            threading.Thread(target=lambda part=part: [self.storage.write(n, b"x") for n in part])  # type: ignore[misc]
-            for part in (names[0::4], names[1::4], names[2::4], names[3::4])
-        ]
+
+        def fill(part: list[str]) -> None:
+            for name in part:
+                self.storage.write(name, b"x")
+
+        threads = [threading.Thread(target=fill, args=(names[start::4],)) for start in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:

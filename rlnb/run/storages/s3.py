@@ -73,7 +73,7 @@ class S3Storage:
             },
             skip_instance_cache=True,
         )
-        self._files.retries = 2
+        self._files.retries = 1  # botocore above already retries; the mirror backs off beyond that
 
     def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
         if end is not None and end <= start:
