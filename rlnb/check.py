@@ -17,7 +17,8 @@ from rlnb.check_report import CheckReport as CheckReport
 from rlnb.errors import RlnbError, StoreError, UsageError, did_you_mean
 from rlnb.jobs import capture
 from rlnb.jobs.bundle import readable_bytes
-from rlnb.jobs.notebook import Notebook, find_notebook, read_notebook
+from rlnb.jobs.notebook import Notebook, read_notebook
+from rlnb.jobs.notebook_search import find_notebook
 from rlnb.jobs.parameters import find_parameters
 from rlnb.jobs.static_checks import check_names, check_syntax
 from rlnb.prepare import Prepared, prepare, resolve_store

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import ExperimentError, FingerprintMismatch
+from rlnb.prepare import refuse_secret_settings
 from rlnb.run.events import EventLog
 from rlnb.run.experiment import ExperimentSpec
 from rlnb.run.findings import Level
@@ -16,6 +17,7 @@ from rlnb.run.identity import JobIdentity, current_cell
 from rlnb.run.index import Index, describe_record
 from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.record import RunRecord, Target, complete_record, read_record
+from rlnb.run.secrets import Redactor
 
 if TYPE_CHECKING:
     from rlnb.experiment import Experiment
@@ -118,6 +120,7 @@ def _settle(exp: Experiment, layout: RunLayout, record: RunRecord, here: Target)
         if promoted.fingerprint() != spec.fingerprint():
             raise FingerprintMismatch(describe_differences(layout.id, promoted, spec))
         return
+    refuse_secret_settings(spec.to_dict(), Redactor.from_environ())
     if not record.notebook.get("checked", True):
         _rehearse(exp, layout)
     completed = complete_record(

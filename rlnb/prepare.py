@@ -145,6 +145,19 @@ def prepare(
     return Prepared(code, bundle, chosen, kept, tuple(findings), redactor)
 
 
+def refuse_secret_settings(experiment: Mapping[str, Any], redactor: Redactor) -> None:
+    """Refuses an experiment that holds a secret, because run.yaml would.
+
+    Raises:
+        SecretError: a setting holds the value of a secret environment variable.
+    """
+    if name := redactor.find(json.dumps(experiment, default=str, ensure_ascii=False)):
+        raise SecretError(
+            f"A setting of the experiment holds the value of {name}, which run.yaml would keep; let the environment "
+            f"read os.environ[{name!r}] itself, and pass env_vars=[{name!r}]."
+        )
+
+
 def resolve_store(store: str | Path, *, base: Path) -> str:
     """Returns the store's address, absolute.
 

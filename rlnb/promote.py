@@ -20,7 +20,8 @@ from rlnb.check import (
 )
 from rlnb.jobs import capture
 from rlnb.jobs.capture import CellRun
-from rlnb.jobs.notebook import Notebook, find_notebook, knows, read_notebook
+from rlnb.jobs.notebook import Notebook, read_notebook
+from rlnb.jobs.notebook_search import find_notebook, knows
 from rlnb.jobs.parameters import expand_grid
 from rlnb.jobs.promote_calls import choose_target, find_promotes
 from rlnb.launch import (
@@ -32,7 +33,7 @@ from rlnb.launch import (
     one_promotion_at_a_time,
     start_run,
 )
-from rlnb.prepare import Prepared, prepare, resolve_store
+from rlnb.prepare import Prepared, prepare, refuse_secret_settings, resolve_store
 from rlnb.run.findings import Level
 from rlnb.run.identity import current
 from rlnb.run.record import Target, read_record
@@ -93,6 +94,7 @@ def promote(
     url = resolve_store(store, base=source.path.parent)
     target = None if runs else _target(source, exp.name)
     prepared = prepare(source, runs, call=call, target=target, include=include, store=url)
+    refuse_secret_settings(spec.to_dict(), prepared.redactor)
     asked = Asked(
         name=spec.name,
         store=url,

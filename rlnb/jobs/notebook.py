@@ -1,9 +1,8 @@
-"""The notebook as a file: its cells, where it lies, and which of its cells a job runs."""
+"""The notebook as a file: its cells, and which of them a job runs."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.errors import CaptureError
-from rlnb.jobs.capture import CellRun
 
 #: Cells with this tag belong to the prototype and are not run in jobs.
 NOTEBOOK_ONLY = "notebook-only"
 PARAMETERS = "parameters"
 INJECTED = "injected-parameters"
 
+_KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 _CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _INSTALL = re.compile(r"^\s*(?:[%!]{1,2}\s*(?:\S*python\S*\s+-m\s+)?(?:pip3?|conda|mamba|uv\s+pip|uv)\s)")
 
@@ -74,13 +73,13 @@ class Notebook:
         """The notebook as a file of format 4.5, without outputs and widget state."""
         cells = []
         for cell in self.cells:
-            metadata = {**cell.metadata, **({"tags": list(cell.tags)} if cell.tags else {})}
+            about = {**cell.metadata, **({"tags": list(cell.tags)} if cell.tags else {})}
             code: dict[str, Any] = {"execution_count": None, "outputs": []} if cell.kind == "code" else {}
             lines = cell.source.splitlines(keepends=True)
-            cells.append(
-                {"cell_type": cell.kind, "id": cell.id, "metadata": metadata, "source": lines, **code}
-            )
-        content = {"cells": cells, "metadata": dict(self.metadata), "nbformat": 4, "nbformat_minor": 5}
+            cells.append({"cell_type": cell.kind, "id": cell.id, "metadata": about, "source": lines, **code})
+        # papermill refuses a notebook that does not say its language.
+        metadata = {"kernelspec": _KERNELSPEC, "language_info": {"name": "python"}, **self.metadata}
+        content = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
         return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -128,86 +127,6 @@ def _cells(raw: Sequence[Mapping[str, Any]]) -> tuple[Cell, ...]:
         text = source if isinstance(source, str) else "".join(source)
         cells.append(Cell(cell_id, str(entry.get("cell_type", "raw")), text, tags, metadata))
     return tuple(cells)
-
-
-def find_notebook(
-    explicit: str | Path | None,
-    *,
-    namespace: Mapping[str, Any],
-    runs: Sequence[CellRun],
-    environ: Mapping[str, str] | None = None,
-) -> Path:
-    """Find the file of the notebook that runs here.
-
-    In this order: `explicit`; VS Code's `__vsc_ipynb_file__`; papermill's `PAPERMILL_INPUT_PATH`;
-    JupyterLab's `JPY_SESSION_NAME`; and, under plain papermill or nbmake, which say nothing, the
-    only notebook of the working directory that has every cell that ran.
-
-    Args:
-        explicit: what the user passed as `notebook=`, or None.
-        namespace: the user's variables.
-        runs: what ran in this kernel; empty outside IPython.
-        environ: environment variables; this process's by default.
-
-    Raises:
-        CaptureError: none is found, or the one named is not the one that runs here.
-    """
-    environ = os.environ if environ is None else environ
-    if explicit is not None:
-        path = Path(explicit).expanduser().absolute()
-        if path.suffix != ".ipynb" or not path.is_file():
-            raise CaptureError(
-                f"notebook={str(explicit)!r} is not an existing .ipynb file; pass the notebook's path."
-            )
-        return path
-    if not runs:
-        raise CaptureError(
-            "promote() runs outside a notebook; pass notebook='…' with the notebook the job shall run."
-        )
-    named = (
-        namespace.get("__vsc_ipynb_file__")
-        or namespace.get("PAPERMILL_INPUT_PATH")
-        or environ.get("JPY_SESSION_NAME")
-    )
-    if named and (path := Path(str(named)).absolute()).is_file() and knows(path, runs):
-        return path
-    candidates = [path for path in sorted(Path.cwd().glob("*.ipynb")) if _has_all(path, runs)]
-    if len(candidates) == 1:
-        return candidates[0]
-    if len(candidates) > 1:
-        names = ", ".join(path.name for path in candidates)
-        raise CaptureError(
-            f"Several notebooks hold the cells that ran here ({names}); pass notebook='…' with yours."
-        )
-    if named:
-        raise CaptureError(
-            f"The notebook is said to be {str(named)!r}, which is not there or has none of the cells that ran here "
-            "(was it renamed or never saved?); save it, or pass notebook='…' with its path."
-        )
-    raise CaptureError(
-        "The notebook's file could not be found from its kernel; pass notebook='…' with its path."
-    )
-
-
-def _sources(path: Path) -> tuple[set[str], set[str]]:
-    try:
-        notebook = read_notebook(path)
-    except CaptureError:
-        return set(), set()
-    return {cell.source.strip() for cell in notebook.code}, {cell.id for cell in notebook.code}
-
-
-def knows(path: Path, runs: Sequence[CellRun]) -> bool:
-    """Says whether a notebook has any of the cells that ran, or no code yet."""
-    sources, ids = _sources(path)
-    # A file without code cells may be a new notebook that was not saved since.
-    return not sources or any(run.source.strip() in sources or run.cell_id in ids for run in runs)
-
-
-def _has_all(path: Path, runs: Sequence[CellRun]) -> bool:
-    sources, _ = _sources(path)
-    ran = {run.source.strip() for run in runs if not run.source.startswith("# Parameters\n")}
-    return bool(ran) and ran <= sources
 
 
 def without_installs(source: str) -> tuple[str, list[str]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -102,3 +104,15 @@ def test_a_notebook_that_cannot_be_found_is_said(book: Notebook) -> None:
     assert text.startswith(
         "CaptureError: The notebook's file could not be found from its kernel; pass notebook='…'"
     )
+
+
+def test_the_papermill_command(book: Notebook, tmp_path: Path) -> None:
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-m", "papermill", "nb.ipynb", "out.ipynb", "-p", "seed", "5", "-k", "python3"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    executed = json.loads((tmp_path / "out.ipynb").read_text())
+    found = _found("".join(executed["cells"][-1]["outputs"][0]["text"]).strip())
+    assert (found["path"], found["target"], found["parameters"]) == (str(book.path), ["t", 1], {"seed": 5})

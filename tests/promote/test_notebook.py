@@ -9,7 +9,8 @@ import pytest
 
 from rlnb.errors import CaptureError
 from rlnb.jobs.capture import CellRun
-from rlnb.jobs.notebook import find_notebook, read_notebook, without_installs
+from rlnb.jobs.notebook import read_notebook, without_installs
+from rlnb.jobs.notebook_search import find_notebook
 from tests.promote.notebooks import code, notebook
 
 
@@ -26,7 +27,10 @@ def test_round_trip_drops_outputs_and_keeps_ids_tags_and_kernel(tmp_path: Path) 
     path.write_text(json.dumps(content))
     written = json.loads(read_notebook(path).to_json())
     assert written["cells"] == [{**cell, "outputs": [], "execution_count": None}]
-    assert written["metadata"] == {"kernelspec": {"name": "python3", "language": "python"}}
+    assert written["metadata"] == {
+        "kernelspec": {"name": "python3", "language": "python"},
+        "language_info": {"name": "python"},
+    }
 
 
 def test_cells_without_ids_get_them_by_position(tmp_path: Path) -> None:

@@ -221,6 +221,9 @@ def test_secrets_never_reach_the_run_folder(
     kernel.runs[1] = CellRun(kernel.runs[1].source + "\nlogin('0123456789abcdef')", "e", 1.0, True)
     with pytest.raises(SecretError, match="Cell 2 of the notebook holds the value of WANDB_API_KEY"):
         kernel.promote(check=False)
+    kernel.runs[1] = CellRun(CELLS[1].source, "e", 1.0, True)
+    with pytest.raises(SecretError, match="A setting of the experiment holds the value of WANDB_API_KEY"):
+        kernel.promote(_experiment(tags=["0123456789abcdef"]), check=False)
     assert started == []
 
 
