@@ -15,11 +15,12 @@ import numpy as np
 
 from rlnb.design.columns import Array
 from rlnb.design.design import Design
+from rlnb.design.reward import RewardResult
 from rlnb.design.transitions import Transitions
 from rlnb.envs.episodes import EpisodeSums
 from rlnb.envs.observations import as_batch, as_rows, stack
 from rlnb.envs.signals import KEY as SIGNALS
-from rlnb.errors import EnvError
+from rlnb.errors import DesignError, EnvError
 
 TERMINAL: Final = "terminal_observation"
 RAW_TERMINAL: Final = "rlnb.raw_terminal_observation"
@@ -112,7 +113,7 @@ class DesignApplier:
             (obs, rewards float32 (n_envs,), infos).
 
         Raises:
-            DesignError: if a Python term fails.
+            DesignError: if a Python term fails, or the reward is NaN or infinite, naming the term.
             EnvError: if `reset` has not been called.
         """
         rewards = np.asarray(env_rewards, dtype=np.float32)
@@ -196,6 +197,8 @@ class DesignApplier:
             signals=[info.get(SIGNALS, {}) for info in infos] if SIGNALS in infos[0] else None,
         )
         result = self.design.reward.evaluate(self.batch, progress=progress)
+        if not np.isfinite(result.total).all():
+            raise _not_finite(result, self.batch)
         self._sums.add(env_rewards, result)
         self._rows = rows
         self._previous = actions.copy()
@@ -225,3 +228,15 @@ class DesignApplier:
                 return as_rows(self._space, raw_obs)
             return raw_obs
         return self.design.state.transform(as_rows(self._space, raw_obs), self._context, starts=starts)
+
+
+def _not_finite(result: RewardResult, batch: Transitions) -> DesignError:
+    """One reward of NaN makes every weight NaN at the next update, so training stops before it."""
+    row = int(np.flatnonzero(~np.isfinite(result.total))[0])
+    paying = [name for name, weight in result.weights.items() if weight != 0.0]
+    guilty = [name for name in paying if not np.isfinite(result.terms[name][row])]
+    blame = f"the term {guilty[0]!r} gave {result.terms[guilty[0]][row]}" if guilty else "no term alone did"
+    return DesignError(
+        f"the reward is {result.total[row]} at step {batch.t[row]} of episode {batch.episode[row]}: {blame}; "
+        "guard it with where(…) or clip"
+    )

@@ -28,7 +28,7 @@ def refuse_foreign(candidate: Any, label: str) -> None:
     if issubclass(kind, gym.vector.VectorEnv):
         raise EnvError(f"{label} is a vector environment; give the single environment and n_envs=…")
     if issubclass(kind, gym.Env):
-        if "reset" in vars(kind) and not _takes_seed(kind.reset):
+        if not _takes_seed(kind.reset):
             _old(label, "reset() takes no seed", V21)
         return
     roots = {base.__module__.partition(".")[0] for base in kind.__mro__}

@@ -315,3 +315,19 @@ def test_an_unknown_component_is_named() -> None:
     design = Design(state=StateSpec([Select(["obs1"])]))
     with pytest.raises(DesignError, match="obs1"):
         DesignApplier(design, Counter().observation_space, ("obs0",), 1)
+
+
+def test_a_reward_that_is_no_number_stops_training_and_names_the_term() -> None:
+    terms = [
+        Term("fine", "obs0"),
+        Term("broken", "1 / (obs0 - 2)"),
+        Term("watched", "1 / (obs0 - 1)", weight=0.0),
+    ]
+    vec = DummyVecEnv([Counter])
+    applier = DesignApplier(Design(reward=RewardSpec(terms=terms)), vec.observation_space, ("obs0",), 1)
+    applier.reset(vec.reset())
+    for _ in range(2):  # a term of weight 0 is only watched and spoils nothing
+        applier.step(*_stepped(vec, np.zeros((1, 2), np.float32)))
+    message = r"the reward is inf at step 2 of episode 0: the term 'broken' gave inf; guard it with where"
+    with pytest.raises(DesignError, match=message):
+        applier.step(*_stepped(vec, np.zeros((1, 2), np.float32)))
