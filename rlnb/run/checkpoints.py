@@ -1,0 +1,249 @@
+"""Checkpoints on disk: payload files first, `manifest.json` last. No manifest, no checkpoint.
+
+A manifest lists every file with its size and sha256, so that a damaged checkpoint is recognised before
+anything of it is loaded. Names in it are relative to `checkpoints/`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rlnb.errors import CheckpointError, RunFormatError
+from rlnb.run.chunks import collect_chunks, file_sha256, write_durably
+from rlnb.run.layout import RunLayout, read_json, safe_join, write_json
+from rlnb.run.plans import CheckpointPlan
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One checkpoint, as its manifest describes it.
+
+    Attributes:
+        step: environment steps done, over all attempts.
+        attempt: the attempt that wrote it; 0 for the copy that a fork began with.
+        folder: where its own files lie.
+        time: Unix seconds when it was written.
+        return_mean: mean return of the last episodes, or None before the first has ended.
+        weights_sha256: of the policy's weights.
+        exact: True, or "not exact: …".
+        files: [{"name", "bytes", "sha256"}].
+        versions: what it was written with.
+        meta: everything else that its writer said.
+    """
+
+    step: int
+    attempt: int
+    folder: Path
+    time: float
+    return_mean: float | None
+    weights_sha256: str
+    exact: bool | str
+    files: list[dict[str, Any]]
+    versions: dict[str, Any] = field(default_factory=dict)
+    meta: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        """Size of all its files, shared ones included."""
+        return sum(int(entry["bytes"]) for entry in self.files)
+
+    def path(self, name: str) -> Path:
+        """Returns the path of one of its own payload files, or of a shared chunk.
+
+        Raises:
+            CheckpointError: the manifest lists no such file.
+        """
+        for entry in self.files:
+            if entry["name"] in (name, f"{self.folder.name}/{name}"):
+                return safe_join(self.folder.parent, str(entry["name"]))
+        raise CheckpointError(f"The checkpoint {self.folder.name} has no {name}; choose another checkpoint.")
+
+
+Report = Callable[[Path, str], None]
+
+
+def write_checkpoint(
+    layout: RunLayout,
+    step: int,
+    attempt: int,
+    payload: Mapping[str, bytes],
+    *,
+    meta: Mapping[str, Any],
+    shared: tuple[str, ...] = (),
+) -> Checkpoint:
+    """Writes a checkpoint whole; returns the one that is there when it was written before.
+
+    Args:
+        layout: the run folder.
+        step: environment steps done.
+        attempt: the writing attempt.
+        payload: its own files by name.
+        meta: return_mean, weights_sha256, exact, versions, and whatever else is to be kept.
+        shared: chunks it needs, relative to `checkpoints/`, written before.
+    """
+    folder = layout.checkpoint(step, attempt)
+    if (folder / MANIFEST).exists():
+        there = read_checkpoint(layout, folder, step, attempt)
+        if damage(there) is None:
+            return there
+        (folder / MANIFEST).unlink()
+    files = []
+    for name, data in payload.items():
+        write_durably(folder / name, data)
+        sha256 = hashlib.sha256(data).hexdigest()
+        files.append({"name": f"{folder.name}/{name}", "bytes": len(data), "sha256": sha256})
+    for name in shared:
+        path = safe_join(layout.checkpoints, name)
+        files.append({"name": name, "bytes": path.stat().st_size, "sha256": path.stem})
+    manifest = {"format": FORMAT, "step": step, "attempt": attempt, "time": time.time(), "files": files, **meta}
+    write_json(folder / MANIFEST, manifest)
+    return read_checkpoint(layout, folder, step, attempt)
+
+
+def read_checkpoint(layout: RunLayout, folder: Path, step: int, attempt: int) -> Checkpoint:
+    """Reads one manifest.
+
+    Raises:
+        CheckpointError: there is none, or it cannot be read.
+        RunFormatError: it is of a newer format.
+    """
+    data = read_json(folder / MANIFEST)
+    if data is None:
+        raise CheckpointError(f"{folder} has no readable {MANIFEST}: it was not finished or is damaged.")
+    if not isinstance(data.get("format"), int) or data["format"] > FORMAT:
+        raise RunFormatError(
+            f"The checkpoint {folder} has format {data.get('format')}, this rlnb reads up to {FORMAT}; upgrade rlnb."
+        )
+    known = {"format", "step", "attempt", "time", "files", "return_mean", "weights_sha256", "exact", "versions"}
+    try:
+        return Checkpoint(
+            step, attempt, folder, float(data["time"]), data.get("return_mean"), str(data["weights_sha256"]),
+            data["exact"], [dict(entry) for entry in data["files"]], dict(data.get("versions") or {}),
+            {key: value for key, value in data.items() if key not in known},
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{folder / MANIFEST} lacks or garbles {error}; choose another checkpoint.") from None
+
+
+def damage(checkpoint: Checkpoint, *, thorough: bool = True) -> str | None:
+    """Returns what is wrong with a checkpoint's files, or None.
+
+    Args:
+        checkpoint: the checkpoint.
+        thorough: compare sha256; otherwise only presence and size.
+    """
+    for entry in checkpoint.files:
+        try:
+            path = safe_join(checkpoint.folder.parent, str(entry["name"]))
+            size = path.stat().st_size
+            if size != entry["bytes"]:
+                return f"{entry['name']} has {size} bytes instead of {entry['bytes']}"
+            if thorough and file_sha256(path) != entry["sha256"]:
+                return f"{entry['name']} has changed since it was written"
+        except (OSError, KeyError, RunFormatError) as error:
+            return f"{entry.get('name')} cannot be read ({error})"
+    return None
+
+
+def checkpoints(layout: RunLayout, *, report: Report | None = None, thorough: bool = False) -> list[Checkpoint]:
+    """Returns the checkpoints that can be restored, by step and attempt, oldest first.
+
+    Args:
+        layout: the run folder.
+        report: called with the folder and the reason for each one that is damaged or half-written.
+        thorough: compare sha256 of every file.
+    """
+    found = []
+    for step, attempt, folder in layout.checkpoint_folders():
+        try:
+            checkpoint = read_checkpoint(layout, folder, step, attempt)
+            wrong = damage(checkpoint, thorough=thorough)
+        except (CheckpointError, RunFormatError) as error:
+            wrong = str(error)
+        if wrong is None:
+            found.append(checkpoint)
+        elif report is not None:
+            report(folder, wrong)
+    return found
+
+
+def newest_valid(layout: RunLayout, *, report: Report | None = None) -> Checkpoint | None:
+    """Returns the newest checkpoint whose every byte is right, or None.
+
+    "Newest" follows the run's one history: the highest step of the newest attempt that has any; an older
+    attempt's later steps were undone when the newer one rewound.
+
+    Args:
+        layout: the run folder.
+        report: called with the folder and the reason for each one that is skipped.
+    """
+    candidates = checkpoints(layout, report=report)
+    for checkpoint in sorted(candidates, key=lambda one: (one.attempt, one.step), reverse=True):
+        wrong = damage(checkpoint)
+        if wrong is None:
+            return checkpoint
+        if report is not None:
+            report(checkpoint.folder, wrong)
+    return None
+
+
+def best(found: list[Checkpoint]) -> Checkpoint | None:
+    """Returns the checkpoint with the highest mean return, the newest of equals, or None."""
+    rated = [one for one in found if one.return_mean is not None]
+    return max(rated, key=lambda one: (one.return_mean, one.step), default=None)
+
+
+def retain(layout: RunLayout, plan: CheckpointPlan) -> list[Checkpoint]:
+    """Removes what the plan does not keep, then the chunks that nobody needs any more.
+
+    Kept are the newest `keep_last`, the best, each n-th (by the number in its manifest), and what a fork
+    began with. Half-written folders older than the newest checkpoint go too; the only valid one never does.
+
+    Returns:
+        The checkpoints that were removed.
+    """
+    found = checkpoints(layout)
+    if not found:
+        return []
+    ordered = sorted(found, key=lambda one: (one.attempt, one.step))
+    keep = {one.folder for one in ordered[-plan.keep_last :]} | {one.folder for one in ordered if one.attempt == 0}
+    top = best(found) if plan.keep_best else None
+    if top is not None:
+        keep.add(top.folder)
+    if plan.keep_every is not None:
+        keep |= {one.folder for one in ordered if int(one.meta.get("number", 1)) % plan.keep_every == 0}
+    removed = [one for one in ordered if one.folder not in keep]
+    for one in removed:
+        remove_checkpoint(one.folder)
+    newest = ordered[-1]
+    for step, attempt, folder in layout.checkpoint_folders():
+        if not (folder / MANIFEST).exists() and (attempt, step) < (newest.attempt, newest.step):
+            shutil.rmtree(folder)
+    collect_chunks(layout, needed=_needed_chunks(layout))
+    return removed
+
+
+def remove_checkpoint(folder: Path) -> None:
+    """Removes a checkpoint, its manifest first, so that no reader finds half of it valid."""
+    (folder / MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(folder)
+
+
+def _needed_chunks(layout: RunLayout) -> set[str]:
+    """Names in all manifests that can be read, damaged checkpoints included: somebody may repair them."""
+    needed = set()
+    for _, _, folder in layout.checkpoint_folders():
+        data = read_json(folder / MANIFEST) or {}
+        for entry in data.get("files") or []:
+            if isinstance(entry, dict):
+                needed.add(str(entry.get("name", "")))
+    return needed

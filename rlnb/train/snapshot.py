@@ -1,0 +1,302 @@
+"""Everything a run's future depends on, taken at a safe point and put back at the first one of a later attempt.
+
+A snapshot is taken in `on_rollout_start` (the last `train()` is complete, on-policy buffers are empty) or
+after training has ended. It is put back inside the first `on_rollout_start` of a fresh `learn()`, because
+whatever runs before that draws random numbers and resets environments. SB3's own `save()` and `load()` lack
+the environments, the generators and the running values, so that no algorithm ends with the same weights.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+
+from rlnb.errors import CheckpointError
+from rlnb.train.callback_state import capture_callbacks, restore_callbacks
+from rlnb.train.codec import decode_tensors, decode_tree, encode_tensors, encode_tree
+from rlnb.train.layers import restore_space_rng, space_rng
+from rlnb.train.model import loose_tensors, optimizers
+from rlnb.train.replay import ReplayLog, ReplayPart, restore_replay
+from rlnb.train.stateful import global_rngs, restore_global_rngs
+from rlnb.train.vecenv import TrainingEnv
+
+STATE, TENSORS, ENVS = "state.npz", "tensors.pt", "envs.npz"
+"""Files of a checkpoint."""
+
+_NUMBERS = (
+    "num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining", "exploration_rate", "_n_calls",
+)  # fmt: skip
+_VALUES = ("_last_obs", "_last_episode_starts", "_last_original_obs")
+
+
+@dataclass
+class Snapshot:
+    """Copies only: training may go on while a snapshot is written.
+
+    Attributes:
+        step: environment steps done.
+        state: tree of everything but tensors, environments and replay rows.
+        tensors: nested dicts of tensors.
+        envs: one tree per environment.
+        replay: the replay buffer's new rows, or None without a buffer.
+        at_end: whether training has ended; SB3 has then not begun the next rollout.
+    """
+
+    step: int
+    state: dict[str, Any]
+    tensors: dict[str, Any]
+    envs: list[Any]
+    replay: ReplayPart | None
+    at_end: bool = False
+
+
+@dataclass
+class Restorable:
+    """A checkpoint read back.
+
+    Attributes:
+        state, tensors, envs: as in `Snapshot`; envs is None where environments are to begin anew.
+        read_chunk: returns a replay chunk's bytes by name.
+    """
+
+    state: dict[str, Any]
+    tensors: dict[str, Any]
+    envs: list[Any] | None
+    read_chunk: Callable[[str], bytes]
+
+
+def capture(
+    model: BaseAlgorithm,
+    env: TrainingEnv,
+    *,
+    callbacks: Sequence[BaseCallback] = (),
+    replay: ReplayLog | None = None,
+    extra: Mapping[str, Any] | None = None,
+    at_end: bool = False,
+) -> Snapshot:
+    """Takes a snapshot; only reads.
+
+    Args:
+        model: at a safe point.
+        env: what it steps.
+        callbacks: the user's.
+        replay: what has been written of the replay buffer so far.
+        extra: the caller's own values, kept under "extra".
+        at_end: whether training has ended.
+    """
+    vector, envs = env.capture()
+    state: dict[str, Any] = {
+        "numbers": {name: getattr(model, name) for name in _NUMBERS if hasattr(model, name)},
+        "values": {name: copy.deepcopy(getattr(model, name)) for name in _VALUES},
+        "episodes": [dict(one) for one in model.ep_info_buffer or ()],
+        "successes": list(model.ep_success_buffer or ()),
+        "logger": _capture_logger(model),
+        "noise": _capture_noise(model.action_noise),
+        "vector": vector,
+        "callbacks": capture_callbacks(callbacks),
+        "action_space": space_rng(model.action_space),
+        "at_end": at_end,
+        "extra": dict(extra or {}),
+    }
+    tensors: dict[str, Any] = {
+        "policy": _cloned(model.policy.state_dict()),
+        "optimizers": {name: _cloned(one.state_dict()) for name, one in optimizers(model)},
+        "loose": {name: one.detach().clone() for name, one in loose_tensors(model)},
+        "sde": _capture_sde(model),
+    }
+    if getattr(model, "_last_lstm_states", None) is not None:
+        tensors["lstm"] = _cloned(_plain_lstm(model._last_lstm_states))  # type: ignore[attr-defined]
+    buffer = getattr(model, "replay_buffer", None)
+    rows = None
+    if replay is not None and buffer is not None:
+        rows = replay.capture(buffer, steps=model.num_timesteps // model.n_envs)
+    state["rngs"] = global_rngs()
+    return Snapshot(model.num_timesteps, state, tensors, envs, rows, at_end)
+
+
+def restore(
+    model: BaseAlgorithm,
+    env: TrainingEnv,
+    saved: Restorable,
+    *,
+    callbacks: Sequence[BaseCallback] = (),
+    replay: ReplayLog | None = None,
+) -> Mapping[str, Any]:
+    """Puts a snapshot back, inside the first `on_rollout_start`; hyperparameters stay the model's own.
+
+    Returns:
+        The caller's own values that were given to `capture`.
+
+    Raises:
+        CheckpointError: it does not fit the experiment.
+    """
+    state = saved.state
+    restore_networks(model, saved.tensors)
+    for name, value in state["numbers"].items():
+        setattr(model, name, value)
+    model._num_timesteps_at_start = model.num_timesteps
+    model.ep_info_buffer = deque((dict(one) for one in state["episodes"]), maxlen=model._stats_window_size)
+    model.ep_success_buffer = deque(state["successes"], maxlen=model._stats_window_size)
+    _restore_logger(model, state["logger"])
+    env.restore(state["vector"], saved.envs)
+    if saved.envs is not None:
+        for name, value in state["values"].items():
+            setattr(model, name, value)
+        _restore_noise(model.action_noise, state["noise"])
+        _restore_sde(model, saved.tensors["sde"])
+        if "lstm" in saved.tensors:
+            model._last_lstm_states = _live_lstm(model._last_lstm_states, saved.tensors["lstm"])  # type: ignore[attr-defined]
+    buffer = getattr(model, "replay_buffer", None)
+    if buffer is not None and "replay" in state and restore_replay(buffer, state["replay"], saved.read_chunk):
+        if replay is not None:
+            replay.resume(state["replay"])
+    restore_callbacks(callbacks, state["callbacks"])
+    restore_space_rng(model.action_space, state["action_space"])
+    restore_global_rngs(state["rngs"])
+    if state["at_end"] and model.use_sde:
+        # The end of training has no next rollout; SB3 draws its exploration noise before on_rollout_start.
+        getattr(model, "actor", model.policy).reset_noise(model.n_envs)
+    extra: Mapping[str, Any] = state["extra"]
+    return extra
+
+
+def restore_networks(model: BaseAlgorithm, tensors: Mapping[str, Any]) -> None:
+    """Puts back the policy, its optimizers and loose tensors.
+
+    Raises:
+        CheckpointError: the networks are of another shape.
+    """
+    try:
+        model.policy.load_state_dict(tensors["policy"])
+    except RuntimeError as error:
+        what = str(error).splitlines()[-1].strip()
+        raise CheckpointError(
+            f"The checkpoint's networks do not fit this experiment ({what}); keep policy, policy_kwargs and the spaces."
+        ) from None
+    for name, optimizer in optimizers(model):
+        if name in tensors["optimizers"]:
+            load_optimizer(optimizer, tensors["optimizers"][name])
+    for name, tensor in loose_tensors(model):
+        if name in tensors["loose"]:
+            tensor.data.copy_(tensors["loose"][name])
+
+
+def load_optimizer(optimizer: Any, state: Mapping[str, Any]) -> None:
+    """Loads an optimizer's moments but keeps its own settings: a fork may have changed them."""
+    own = [{k: v for k, v in group.items() if k not in ("params", "lr")} for group in optimizer.param_groups]
+    optimizer.load_state_dict(copy.deepcopy(dict(state)))
+    for group, settings in zip(optimizer.param_groups, own, strict=True):
+        group.update(settings)
+
+
+def to_payload(snapshot: Snapshot, *, replay: Mapping[str, Any] | None) -> dict[str, bytes]:
+    """Returns a snapshot as files.
+
+    Args:
+        snapshot: the snapshot.
+        replay: what `ReplayLog.commit` returned for its rows.
+    """
+    state = snapshot.state if replay is None else {**snapshot.state, "replay": dict(replay)}
+    return {
+        STATE: encode_tree(state),
+        TENSORS: encode_tensors(snapshot.tensors),
+        ENVS: encode_tree(snapshot.envs),
+    }
+
+
+def from_payload(read: Callable[[str], bytes], read_chunk: Callable[[str], bytes], *, envs: bool = True) -> Restorable:
+    """Reads a checkpoint's files; nothing in them is executed here."""
+    return Restorable(
+        decode_tree(read(STATE)),
+        decode_tensors(read(TENSORS)),
+        decode_tree(read(ENVS)) if envs else None,
+        read_chunk,
+    )
+
+
+def _cloned(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, Mapping):
+        return {key: _cloned(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_cloned(inner) for inner in value)
+    return value
+
+
+def _capture_logger(model: BaseAlgorithm) -> dict[str, Any]:
+    logger = model.logger
+    plain = {
+        name: float(value)
+        for name, value in logger.name_to_value.items()
+        if isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    }
+    return {
+        "values": plain,
+        "counts": {name: int(logger.name_to_count[name]) for name in plain if name in logger.name_to_count},
+        "excluded": {name: logger.name_to_excluded.get(name) for name in plain},
+    }
+
+
+def _restore_logger(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
+    logger = model.logger
+    logger.name_to_value.clear()
+    logger.name_to_value.update(state["values"])
+    logger.name_to_count.clear()
+    logger.name_to_count.update(state["counts"])
+    logger.name_to_excluded.clear()
+    logger.name_to_excluded.update(state["excluded"])
+
+
+def _noises(noise: Any) -> list[Any]:
+    return [] if noise is None else list(getattr(noise, "noises", [noise]))
+
+
+def _capture_noise(noise: Any) -> list[Any]:
+    return [np.array(one.noise_prev) if hasattr(one, "noise_prev") else None for one in _noises(noise)]
+
+
+def _restore_noise(noise: Any, state: list[Any]) -> None:
+    for one, value in zip(_noises(noise), state, strict=False):
+        if value is not None and hasattr(one, "noise_prev"):
+            one.noise_prev = np.array(value)
+
+
+def _sde_modules(model: BaseAlgorithm) -> dict[str, Any]:
+    found = {}
+    for name, module in model.policy.named_modules():
+        distribution = getattr(module, "action_dist", None)
+        if hasattr(distribution, "exploration_mat"):
+            found[name] = distribution
+    return found
+
+
+def _capture_sde(model: BaseAlgorithm) -> dict[str, Any]:
+    return {
+        name: {key: getattr(one, key).detach().clone() for key in ("exploration_mat", "exploration_matrices")}
+        for name, one in _sde_modules(model).items()
+    }
+
+
+def _restore_sde(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
+    for name, one in _sde_modules(model).items():
+        for key, tensor in state.get(name, {}).items():
+            setattr(one, key, tensor.to(model.device))
+
+
+def _plain_lstm(states: Any) -> list[list[Any]]:
+    return [list(pair) for pair in states]
+
+
+def _live_lstm(fresh: Any, saved: list[list[Any]]) -> Any:
+    return type(fresh)(*(tuple(one.to(old.device) for one, old in zip(s, f, strict=True)) for s, f in zip(saved, fresh, strict=True)))
+
+
