@@ -214,7 +214,7 @@ def _probe(env: gym.Env[Any, Any], label: str) -> Spaces:
         if not isinstance(getattr(env, name, None), gym.Space):
             raise EnvError(f"{label} has no {name}; set self.{name} in __init__ to a gymnasium space")
     try:
-        _, _ = check_reset(env.reset(seed=0), label)
+        check_reset(env.reset(seed=0), label)
     except TypeError as error:
         if "seed" in str(error) and not _accepts_seed(env):
             check_reset(None, label)

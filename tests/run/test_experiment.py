@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rlnb.errors import DesignError, ExperimentError
 from rlnb.run.algorithms import ALGORITHMS
+from rlnb.run.arguments import Kind
 from rlnb.run.experiment import ExperimentSpec
 from rlnb.run.schedule import LinearSchedule
 
@@ -31,6 +34,38 @@ def test_every_hyperparameter_is_written_and_read_back(algo: str) -> None:
         assert back == spec
         assert back.fingerprint() == spec.fingerprint()
         assert spec.differences(back) == []
+
+
+@st.composite
+def _arguments(draw: st.DrawFn) -> dict[str, Any]:
+    """An algorithm with any of its numbers drawn from what it takes."""
+    row = ALGORITHMS[draw(st.sampled_from(sorted(ALGORITHMS)))]
+    given: dict[str, Any] = {}
+    for one in row.arguments:
+        if one.name == "n_steps" or not draw(st.booleans()):
+            continue
+        low, high = one.low, 1e6 if one.high is None else one.high
+        if one.kind in (Kind.INT, Kind.FREQUENCY):
+            given[one.name] = draw(st.integers(int(low or 0), int(high)))
+        elif one.kind in (Kind.FLOAT, Kind.AUTO):
+            given[one.name] = draw(st.floats(low or 0.0, high))
+        elif one.kind is Kind.SCHEDULE:
+            given[one.name] = f"lin_{draw(st.floats(0.0, 1e6))!r}"
+        elif one.kind is Kind.BOOL:
+            given[one.name] = draw(st.booleans())
+    return {"algo": row.name, "hyperparameters": given, "normalize": draw(st.booleans())}
+
+
+@settings(max_examples=100, deadline=None)
+@given(_arguments())
+def test_any_experiment_survives_yaml_and_an_empty_change(arguments: dict[str, Any]) -> None:
+    spec = _spec(**arguments)
+    for name, value in arguments["hyperparameters"].items():
+        assert spec.hyperparameters[name] == value or str(value).startswith("lin_")
+    back = ExperimentSpec.from_dict(yaml.safe_load(yaml.safe_dump(spec.to_dict())))
+    assert back == spec
+    assert back.fingerprint() == spec.fingerprint()
+    assert spec.with_changes() == spec
 
 
 def test_every_field_stands_in_the_data() -> None:
