@@ -202,7 +202,7 @@ def test_a_newer_attempt_elsewhere_supersedes(layout, store, tmp_path):
         set_state(layout, State.RUNNING, beat=99)
     assert start_mirror(layout).wait(30) == 3
     assert contents(RunLayout(f"{store}/{ID}")) == before
-    event = [e for e in read_events(layout) if e.kind == "store_superseded"][0]
+    event = next(e for e in read_events(layout) if e.kind == "store_superseded")
     assert "Attempt 2" in event.message
 
 
@@ -266,7 +266,7 @@ def test_the_spool_bound_drops_only_superseded_unsent_checkpoints(layout, store)
         until(lambda: report(layout)["state"] == "ok" and report(layout)["pending_bytes"] == 0)
     kept = {n for n in names(store) if n.endswith("manifest.json")}
     assert kept == {"checkpoints/200-a1/manifest.json", "checkpoints/400-a1/manifest.json"}
-    assert "step 100" in [e for e in read_events(layout) if e.kind == "checkpoint_dropped"][0].message
+    assert "step 100" in next(e for e in read_events(layout) if e.kind == "checkpoint_dropped").message
     assert [e.kind for e in read_events(layout) if e.kind.startswith("store_")][-1] == "store_ok"
 
 
