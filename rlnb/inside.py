@@ -21,6 +21,7 @@ from rlnb.run.secrets import Redactor
 
 if TYPE_CHECKING:
     from rlnb.experiment import Experiment
+    from rlnb.group import Group
     from rlnb.job import Job
 
 
@@ -78,15 +79,18 @@ class _Calls:
 _calls = _Calls()
 
 
-def promote_inside(exp: Experiment, identity: JobIdentity) -> Job | NotThisRun:
+def promote_inside(exp: Experiment, identity: JobIdentity, *, grid: bool = False) -> Job | Group | NotThisRun:
     """Trains when this call is the run's target; the job ignores its own store and options.
+
+    Args:
+        exp: the experiment.
+        identity: the run this process was started for.
+        grid: whether the call starts a group; then the cells below expect one, and get this member.
 
     Raises:
         FingerprintMismatch: the experiment is not the one that was promoted; both values are named.
         ExperimentError: the rehearsal of a run that was promoted without a kernel found errors.
     """
-    from rlnb.job import Job
-
     here = _calls.next()
     layout = RunLayout(identity.root)
     record = read_record(layout)
@@ -97,11 +101,19 @@ def promote_inside(exp: Experiment, identity: JobIdentity) -> Job | NotThisRun:
     _calls.trained.add(identity.root)
     if read_json(layout.training_json) is not None:
         print(f"{layout.id} has finished its training in an earlier attempt.")
-        return Job(layout.id, layout)
+        return _handle(layout, record, grid=grid)
     changed = exp.with_changes(**record.changes) if record.changes else exp
     _settle(changed, layout, record, here)
     _train(changed, layout, identity.attempt)
-    return Job(layout.id, layout)
+    return _handle(layout, record, grid=grid)
+
+
+def _handle(layout: RunLayout, record: RunRecord, *, grid: bool) -> Job | Group:
+    from rlnb.group import Group
+    from rlnb.job import Job
+
+    job = Job(layout.id, layout)
+    return Group(record.group or record.name, [job]) if grid else job
 
 
 def _is_target(identity: JobIdentity, record: RunRecord, exp: Experiment, here: Target) -> bool:

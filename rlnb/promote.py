@@ -87,7 +87,7 @@ def promote(
     if identity is not None:
         from rlnb.inside import promote_inside
 
-        return promote_inside(exp, identity)
+        return promote_inside(exp, identity, grid=grid is not None)
     begin = time.monotonic()
     source, runs, call = _notebook_here(notebook)
     spec = exp.spec  # flushes the lab, so that the design file is there to be bundled

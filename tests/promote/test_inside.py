@@ -14,6 +14,7 @@ import pytest
 from rlnb import inside
 from rlnb.errors import ExperimentError, FingerprintMismatch
 from rlnb.experiment import Experiment
+from rlnb.group import Group
 from rlnb.inside import NotThisRun
 from rlnb.job import Job
 from rlnb.promote import promote
@@ -99,6 +100,16 @@ def test_the_nth_call_of_the_target_cell_trains_and_no_other(run: Inside, traini
     assert (call["spec"], call["layout"], call["attempt"]) == (exp.spec, run.layout, 1)
     assert call["make_env"]().spec.id == "CartPole-v1"
     assert (call["callbacks"], call["signals"], training.rehearsed) == ((), {}, 0)
+
+
+def test_a_member_of_a_grid_gets_a_group_of_itself(run: Inside, training: Training) -> None:
+    exp = _experiment()
+    run.begin(exp, group="cart-1a2b")
+    run.cell("c3")
+    group = promote(exp, grid={"seed": range(3)})
+    assert isinstance(group, Group)
+    assert ([job.id for job in group], group.name) == (["exp-1"], "cart-1a2b")
+    assert len(training.calls) == 1
 
 
 def test_a_cell_that_runs_again_counts_anew(run: Inside, training: Training) -> None:
