@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.check import (
-    CheckReport,
     check_disk,
     check_kernel,
     check_notebook,
     check_store,
     make_report,
-    rehearse_here,
 )
 from rlnb.jobs import capture
 from rlnb.jobs.capture import CellRun
@@ -27,16 +25,12 @@ from rlnb.jobs.promote_calls import choose_target, find_promotes
 from rlnb.launch import (
     Asked,
     check_asked,
-    describe_same,
-    find_same,
     names_of,
-    one_promotion_at_a_time,
-    start_run,
 )
 from rlnb.prepare import Prepared, prepare, refuse_secret_settings, resolve_store
-from rlnb.run.findings import Level
 from rlnb.run.identity import current
 from rlnb.run.record import Target, read_record
+from rlnb.starting import attach, check_all, say, say_aside, start
 
 if TYPE_CHECKING:
     from rlnb.experiment import Experiment
@@ -109,10 +103,10 @@ def promote(
     check_asked(asked)
     if grid is not None:
         return _promote_grid(exp, prepared, asked, grid, new=new, check=check, wait=wait, begin=begin)
-    job = None if new else _attach(prepared, asked)
+    job = None if new else attach(prepared, asked, say)
     if job is None:
-        report = _check_all(exp, prepared, url, begin) if check else make_report(prepared.findings, begin)
-        job = _start(prepared, replace(asked, exclusive=report.exclusive), report, new=new)
+        report = check_all(exp, prepared, url, begin) if check else make_report(prepared.findings, begin)
+        job = start(prepared, replace(asked, exclusive=report.exclusive), report, say, new=new)
     return job.wait() if wait else job
 
 
@@ -164,7 +158,7 @@ def promote_notebook(
         hold=hold,
     )
     check_asked(asked)
-    job = None if new else _attach(prepared, asked)
+    job = None if new else attach(prepared, asked, say_aside)
     if job is not None:
         return job
     report = make_report(prepared.findings, begin)
@@ -172,7 +166,7 @@ def promote_notebook(
         exclusive, stored = check_store(url)
         found = [*prepared.findings, *check_notebook(prepared), *check_kernel(source), *check_disk(), *stored]
         report = make_report(found, begin, exclusive=exclusive).require()
-    return _start(prepared, replace(asked, exclusive=report.exclusive), report, new=new)
+    return start(prepared, replace(asked, exclusive=report.exclusive), report, say_aside, new=new)
 
 
 def _notebook_here(explicit: str | Path | None) -> tuple[Notebook, list[CellRun], int]:
@@ -196,41 +190,6 @@ def _target(source: Notebook, name: str) -> Target:
     return Target() if call is None else Target(call.cell, call.call)
 
 
-def _check_all(exp: Experiment, prepared: Prepared, url: str, begin: float) -> CheckReport:
-    exclusive, stored = check_store(url)
-    findings = [*prepared.findings, *check_notebook(prepared), *check_disk(), *stored]
-    if not any(finding.level is Level.ERROR for finding in findings):
-        # The rehearsal takes the longest; what is wrong already is said at once.
-        findings += rehearse_here(exp)
-    return make_report(findings, begin, exclusive=exclusive).require()
-
-
-def _attach(prepared: Prepared, asked: Asked) -> Job | None:
-    """The job of the same run, which is said, or None."""
-    from rlnb.job import Job
-
-    same = find_same(prepared, asked.fingerprint)
-    if same is None:
-        return None
-    layout, state = same
-    print(describe_same(layout, state))
-    return Job(layout.id, layout)
-
-
-def _start(prepared: Prepared, asked: Asked, report: CheckReport, *, new: bool) -> Job:
-    from rlnb.job import Job
-
-    with one_promotion_at_a_time():
-        job = None if new else _attach(prepared, asked)
-        if job is not None:
-            return job
-        layout = start_run(prepared, asked)
-    for finding in report.warnings:
-        print(finding)
-    print(prepared.bundle.describe())
-    return Job(layout.id, layout)
-
-
 def _promote_grid(
     exp: Experiment,
     prepared: Prepared,
@@ -247,7 +206,7 @@ def _promote_grid(
 
     rows = expand_grid(grid)
     members = [prepared.with_parameters(row) for row in rows]
-    report = _check_all(exp, prepared, asked.store, begin) if check else make_report(prepared.findings, begin)
+    report = check_all(exp, prepared, asked.store, begin) if check else make_report(prepared.findings, begin)
     group = f"{asked.name}-{secrets.token_hex(2)}"
     open_ended = replace(
         asked,
@@ -260,8 +219,10 @@ def _promote_grid(
     )
     jobs = []
     for member in members:
-        job = None if new else _attach(member, open_ended)
-        jobs.append(job if job is not None else _start(member, open_ended, make_report((), begin), new=new))
+        job = None if new else attach(member, open_ended, say)
+        jobs.append(
+            job if job is not None else start(member, open_ended, make_report((), begin), say, new=new)
+        )
     known = {read_record(job.layout).group for job in jobs}
     made = Group(known.pop() or group if len(known) == 1 else group, jobs)
     return made.wait() if wait else made

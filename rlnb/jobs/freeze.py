@@ -43,7 +43,7 @@ def freeze(notebook: Notebook, runs: Sequence[CellRun] = ()) -> Frozen:
     placed, deleted = _place_unsaved(notebook, runs, matched)
     if deleted:
         names = "; ".join(f"`{_first_line(run.source)}`" for run in deleted)
-        findings.append(_warn("deleted_cells", f"These cells ran here but are no longer in {notebook.path.name}, so the job will not run them: {names}. Restore them if the job needs what they define."))  # fmt: skip
+        findings.append(_warn("deleted_cells", f"These cells ran here but are not in {notebook.path.name} (deleted, or typed into a console), so the job will not run them: {names}. Restore them if the job needs what they define."))  # fmt: skip
     last: dict[str, CellRun] = {}
     for run, cell_id in zip(runs, matched, strict=True):
         if cell_id is not None and run.ok is not False:
@@ -104,12 +104,16 @@ def _place_unsaved(
     deleted: list[CellRun] = []
     new_ids: dict[int, str] = {}
     saved = notebook.saved
+    ids = {cell.id for cell in notebook.code}
+    names_cells = any(run.cell_id in ids for run in runs)
     first_known = next((run.started for run in runs if run.started is not None), None)
     for key, (position, run) in newest.items():
         # What started before the last save would be in the file if its cell still existed. For a
         # run before rlnb was imported the first known time is the best bound there is.
         started = run.started if run.started is not None else first_known
-        if run.ok is not None and started is not None and started < saved:
+        # A front end that names its cells names all of them: what has no id came from a console.
+        typed = names_cells and run.cell_id is None and run.started is not None
+        if run.ok is not None and (typed or (started is not None and started < saved)):
             deleted.append(run)
             continue
         after = None

@@ -52,8 +52,10 @@ def find_notebook(
         or namespace.get("PAPERMILL_INPUT_PATH")
         or environ.get("JPY_SESSION_NAME")
     )
-    if named and (path := Path(str(named)).absolute()).is_file() and knows(path, runs):
-        return path
+    # Older servers give the path relative to their root, while the kernel runs in the notebook's folder.
+    for path in (Path(str(named)).absolute(), Path.cwd() / Path(str(named)).name) if named else ():
+        if path.is_file() and knows(path, runs):
+            return path
     found = {_executed_from(path) for path in Path.cwd().glob("*.ipynb") if _has_all(path, runs)}
     candidates = sorted(path for path in found if path is not None)
     if len(candidates) == 1:

@@ -83,6 +83,21 @@ def test_deleted_cells_are_named_and_left_out(tmp_path: Path) -> None:
     assert "`lr = 3`" in frozen.findings[0].message
 
 
+def test_what_was_typed_into_a_console_is_left_out(tmp_path: Path) -> None:
+    book = notebook(tmp_path, "a = 1", "promote(exp)", saved=SAVED)
+    runs = [
+        CellRun("a = 1", "c1", 1100, True),
+        CellRun("a = 5", None, 1101, True),
+        CellRun("promote(exp)", "c2", 1102),
+    ]
+    frozen = freeze(book, runs)
+    assert _sources(frozen) == ["a = 1", "promote(exp)"]
+    assert (
+        "(deleted, or typed into a console), so the job will not run them: `a = 5`."
+        in frozen.findings[0].message
+    )
+
+
 def test_vs_codes_ids_are_resolved_by_source(tmp_path: Path) -> None:
     book = notebook(tmp_path, "a = 2", "promote(exp)", saved=SAVED)
     runs = [

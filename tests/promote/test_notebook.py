@@ -86,6 +86,17 @@ def test_jupyterlab_names_it(tmp_path: Path) -> None:
     )
 
 
+def test_an_older_server_names_it_relative_to_its_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = notebook(tmp_path, "a = 1", "promote(exp)")
+    monkeypatch.chdir(tmp_path)
+    assert (
+        find_notebook(None, namespace={}, runs=RUNS, environ={"JPY_SESSION_NAME": "sub/nb.ipynb"})
+        == book.path
+    )
+
+
 def test_vs_code_names_it(tmp_path: Path) -> None:
     book = notebook(tmp_path, "a = 1", "promote(exp)")
     assert (

@@ -295,8 +295,9 @@ def test_a_plain_script_needs_notebook(tmp_path: Path, started: list[RunLayout])
 
 
 def test_without_a_kernel(
-    tmp_path: Path, started: list[RunLayout], rehearsals: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path: Path, started: list[RunLayout], rehearsals: SimpleNamespace, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     book = notebook(tmp_path, *CELLS)
     (tmp_path / "shell").mkdir()
     monkeypatch.chdir(tmp_path / "shell")
@@ -307,7 +308,10 @@ def test_without_a_kernel(
     assert record.store["url"] == str(tmp_path / "shell" / "runs")
     assert record.notebook["checked"] is False
     assert rehearsals.count == 0
+    capsys.readouterr()
     assert promote_notebook(book.path, parameters={"seed": 4}, store="runs").id == job.id
+    said = capsys.readouterr()
+    assert (said.out, "attached to it" in said.err) == ("", True), "standard output is the command's own"
     assert promote_notebook(book.path, parameters={"seed": 5}, store="runs").id != job.id
     assert promote_notebook(book.path, store="runs", name="named").id.rpartition("-")[0].endswith("-named")
 
