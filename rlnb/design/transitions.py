@@ -72,7 +72,7 @@ class Transitions:
         signals: Sequence[Mapping[str, Any]] | Mapping[str, Array] | None = None,
         labels: Mapping[int, str] | None = None,
     ) -> Transitions:
-        """Wraps arrays of n rows without copying them.
+        """Wraps arrays of n rows, without copying those that have the right dtype already.
 
         Args:
             obs: (n, ...) observations in the environment's dtype; `next_obs` likewise.
@@ -86,6 +86,9 @@ class Transitions:
         Raises:
             DesignError: the arrays differ in length or the names do not fit.
         """
+        obs, next_obs, action = np.asarray(obs), np.asarray(next_obs), np.asarray(action)
+        reward, t = np.asarray(reward, dtype=np.float64), np.asarray(t, dtype=np.int64)
+        terminated, truncated = np.asarray(terminated, dtype=bool), np.asarray(truncated, dtype=bool)
         n = len(obs)
         if prev_action is None:
             prev_action = shift_actions(action, t)

@@ -201,3 +201,13 @@ def test_vector_columns_are_arrays_too():
     assert np.square(batch.action).dtype == np.float64
     assert np.square(batch.action).shape == (3, 2)
     assert repr(batch.action) == "action[a0, a1]"
+
+
+def test_plain_lists_get_the_documented_dtypes():
+    batch = Transitions.from_arrays(
+        [[1.0], [2.0]], [[2.0], [3.0]], [0, 1], reward=[1, 0], terminated=[0, 1], truncated=[0, 0], t=[0, 1],
+        names=["x"],
+    )  # fmt: skip
+    assert [column.dtype.char for column in (batch.reward, batch.t, batch.terminated)] == ["d", "l", "?"]
+    assert batch.prev_action.tolist() == [0, 0]
+    assert batch.episode.tolist() == [0, 0]
