@@ -19,8 +19,8 @@ import rlnb
 from rlnb import settings
 from rlnb.errors import RlnbError, UsageError, did_you_mean
 from rlnb.jobs.bundle import write_bundle
+from rlnb.jobs.carrying import to_record
 from rlnb.jobs.environment import describe_environment, lock_text
-from rlnb.jobs.parameters import to_record
 from rlnb.prepare import Prepared
 from rlnb.run.host import hostname, utc_now
 from rlnb.run.index import Index, describe_state

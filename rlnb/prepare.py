@@ -16,11 +16,12 @@ from typing import Any
 from rlnb.errors import CaptureError, SecretError, UsageError
 from rlnb.jobs.bundle import Bundle
 from rlnb.jobs.capture import CellRun
+from rlnb.jobs.carrying import to_source
 from rlnb.jobs.collect import collect, refuse_secrets
 from rlnb.jobs.freeze import freeze
 from rlnb.jobs.localmodules import live_modules
 from rlnb.jobs.notebook import INJECTED, Notebook
-from rlnb.jobs.parameters import check_parameters, inject, injected_values, to_source
+from rlnb.jobs.parameters import check_parameters, inject, injected_values
 from rlnb.jobs.static_checks import check_input
 from rlnb.run.findings import Finding, Level
 from rlnb.run.record import Target

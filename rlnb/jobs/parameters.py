@@ -1,30 +1,18 @@
-"""Parameters: what the notebook's parameters cell offers, and how values are carried into it.
-
-A value travels as Python source in a cell after the parameters cell, so that it arrives exactly:
-no JSON in between turns a tuple into a list or a NaN into a syntax error.
-"""
+"""Parameters: what the notebook's parameters cell offers, and the cell that sets them for a run."""
 
 from __future__ import annotations
 
 import ast
-import datetime
 import itertools
 import json
-import math
-import re
-import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
-from pathlib import Path, PurePath
 from typing import Any
 
 from rlnb.errors import ParameterError, SecretError, UsageError, did_you_mean
+from rlnb.jobs.carrying import to_source
 from rlnb.jobs.notebook import INJECTED, PARAMETERS, Cell, Notebook
 from rlnb.run.secrets import Redactor, describe_secret, is_secret_name
-
-_DATETIMES = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta, datetime.timezone)
 
 
 @dataclass(frozen=True)
@@ -113,72 +101,6 @@ def check_parameters(notebook: Notebook, values: Mapping[str, Any], redactor: Re
                 + did_you_mean(name, cell.defaults)
             )
         to_source(value, name)
-
-
-def to_source(value: Any, name: str) -> str:
-    """Return Python source that evaluates to exactly this value.
-
-    Args:
-        value: int, float (NaN and infinities too), complex, str, bytes, bool, None; list, tuple, dict, set
-            and frozenset of such; range, numpy scalars, Path, datetime values, Decimal, Fraction.
-        name: of the parameter, for the message.
-
-    Raises:
-        ParameterError: the value is of another type, which is named.
-    """
-    kind = type(value)
-    if value is None or kind in (bool, int, str, bytes, range):
-        return repr(value)
-    if kind is float:
-        return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
-    if kind is complex:
-        return f"complex({to_source(value.real, name)}, {to_source(value.imag, name)})"
-    if kind is list:
-        return "[" + ", ".join(to_source(item, name) for item in value) + "]"
-    if kind is tuple:
-        return "(" + "".join(to_source(item, name) + ", " for item in value) + ")"
-    if kind is dict:
-        pairs = (f"{to_source(key, name)}: {to_source(item, name)}" for key, item in value.items())
-        return "{" + ", ".join(pairs) + "}"
-    if kind in (set, frozenset):
-        # Sorted, because a set's own order varies with the process's hash seed.
-        return f"{kind.__name__}([" + ", ".join(sorted(to_source(item, name) for item in value)) + "])"
-    if isinstance(value, PurePath):
-        return f"__import__('pathlib').{'Path' if isinstance(value, Path) else kind.__name__}({str(value)!r})"
-    zone = getattr(value, "tzinfo", None)
-    if kind in _DATETIMES and type(zone) in (type(None), datetime.timezone, zoneinfo.ZoneInfo):
-        source = re.sub(r"\bdatetime\.", "__import__('datetime').", repr(value))
-        return re.sub(r"\bzoneinfo\.", "__import__('zoneinfo').", source)
-    if kind in (Decimal, Fraction):
-        return f"__import__({kind.__module__!r}).{kind.__name__}({str(value)!r})"
-    return _numpy_source(value, name)
-
-
-def _numpy_source(value: Any, name: str) -> str:
-    kind = type(value)
-    if kind.__module__ == "numpy" and hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
-        if kind.__name__ in ("datetime64", "timedelta64"):
-            unit = str(value.dtype).partition("[")[2].rstrip("]")
-            count = None if str(value) == "NaT" else int(value.astype("int64"))
-            return f"__import__('numpy').{kind.__name__}({'NaT' if count is None else count!r}, {unit!r})"
-        if value.dtype.kind in "biufc" and value.dtype.name != "longdouble" and value.itemsize <= 16:
-            # float32 → float64 → float32 is exact, and so is every integer.
-            return f"__import__('numpy').{value.dtype.name.replace('bool', 'bool_')}({to_source(value.item(), name)})"
-        if value.dtype.kind in "US":
-            return f"__import__('numpy').{kind.__name__}({value.item()!r})"
-    hint = "; pass .tolist() of it" if hasattr(value, "tolist") else "; build it in a cell from plain values"
-    raise ParameterError(
-        f"The parameter {name!r} holds a {kind.__module__}.{kind.__qualname__}, which cannot be carried exactly{hint}."
-    )
-
-
-def to_record(value: Any, name: str) -> Any:
-    """Return the value as run.yaml holds it: itself where YAML keeps it, else {"python": source}."""
-    if value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value)):
-        return value
-    if type(value) is list:
-        return [to_record(item, name) for item in value]
-    return {"python": to_source(value, name)}
 
 
 def inject(notebook: Notebook, values: Mapping[str, Any]) -> Notebook:

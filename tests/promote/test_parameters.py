@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from rlnb.errors import ParameterError, SecretError, UsageError
+from rlnb.jobs.carrying import to_record, to_source
 from rlnb.jobs.notebook import Notebook
 from rlnb.jobs.parameters import (
     check_parameters,
@@ -21,8 +22,6 @@ from rlnb.jobs.parameters import (
     find_parameters,
     inject,
     injected_values,
-    to_record,
-    to_source,
 )
 from rlnb.run.secrets import Redactor
 from tests.promote.notebooks import code, notebook
