@@ -23,7 +23,8 @@ def newest() -> int:
 
 
 def checkpoint(step: int) -> None:
-    write_json(layout.checkpoint(step, job.attempt) / "manifest.json", {"step": step})
+    about = {"format": 1, "step": step, "attempt": job.attempt, "files": [], "weights_sha256": "0", "exact": True}
+    write_json(layout.checkpoint(step, job.attempt) / "manifest.json", {**about, "time": time.time()})
 
 
 def say(phase: Phase, step: int, total: int) -> None:
