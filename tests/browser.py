@@ -235,6 +235,7 @@ class NotebookPage:
         self.page.wait_for_function(
             "name => document.body.dataset.jpThemeName === name", arg=name, timeout=30_000
         )
+        self.page.wait_for_selector("#jupyterlab-splash", state="detached", timeout=30_000)
 
     def wait_for(self, selector: str, *, timeout: float = 30.0) -> Any:
         """Waits until `selector` is visible; returns its locator."""

@@ -92,7 +92,7 @@ class LiveView:
     def _follow(self) -> None:
         moved = time.monotonic()
         while not self._stop.is_set():
-            began = time.monotonic()
+            began, worked = time.monotonic(), time.thread_time()
             try:
                 changed = self.subject.poll()
             except RlnbError as error:  # e.g. a folder of a newer format: say it and stop
@@ -109,13 +109,15 @@ class LiveView:
             if changed or woken or self._forget_answer(began):
                 moved = began
                 self._show()
-            spent = time.monotonic() - began
+            # Work, not waiting: a slow store must not slow down the looks at what has arrived.
+            worked = time.thread_time() - worked
             self._keep_image()  # seldom, so its time does not count
             if self.subject.ended:
                 self._stop.set()
                 return
             idle = began - moved > _IDLE_AFTER
-            pause = max(IDLE_INTERVAL if idle else self._interval - spent, spent * (1 / _SHARE - 1))
+            spent = time.monotonic() - began
+            pause = max(IDLE_INTERVAL if idle else self._interval - spent, worked * (1 / _SHARE - 1))
             self._wake.wait(max(pause, 0.01))
 
     def _show(self) -> None:

@@ -207,6 +207,8 @@ def _training(spec: _Training, table: Table, points: int) -> Panel | None:
             labels[key] = label
     if not labels:
         return Panel(spec.key, spec.title, spec.unit) if spec.always else None
+    if list(labels) == ["train/loss"]:  # DQN's only one is no total of anything
+        labels["train/loss"] = "loss"
     ys = np.stack([table.column(key) for key in labels])
     if spec.negate:
         ys = -ys

@@ -77,6 +77,11 @@ def test_off_policy_losses_have_their_places():
     assert "kl" not in panels
 
 
+def test_a_loss_that_is_alone_is_no_total():
+    panel = by_key([{"kind": "train", "step": 4, "train/loss": 1.0}])["value_loss"]
+    assert [line.label for line in panel.lines] == ["loss"]
+
+
 def test_speed_is_one_line_even_when_two_keys_carry_it():
     row = {"kind": "train", "step": 4, "time/fps": 10.0, "speed/steps_per_second": 12.0}
     panel = by_key([row])["speed"]

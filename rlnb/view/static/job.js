@@ -57,7 +57,9 @@ class JobView {
       else if (this.root.clientWidth) this.draw();
     });
     this.sizes.observe(this.root);
-    this.onTheme = () => requestAnimationFrame(() => this.charts.forEach((chart) => chart.rebuild()));
+    this.onTheme = () => requestAnimationFrame(() => {
+      if (!this.gone) this.charts.forEach((chart) => chart.rebuild());
+    });
     this.themes = new MutationObserver(this.onTheme);
     this.themes.observe(document.body, {
       attributes: true, attributeFilter: ['data-jp-theme-light', 'data-jp-theme-name', 'class'],
@@ -74,7 +76,7 @@ class JobView {
   ask() {
     if (this.pending) return;
     this.pending = true;
-    requestAnimationFrame(() => { this.pending = false; this.draw(); });
+    requestAnimationFrame(() => { this.pending = false; if (!this.gone) this.draw(); });
   }
 
   draw() {
@@ -156,6 +158,7 @@ class JobView {
   }
 
   destroy() {
+    this.gone = true; // a drawing may still be asked for
     clearTimeout(this.hint);
     this.model.off('change:seq', this.onModel);
     this.model.off('comm_live_update', this.onConnection);
