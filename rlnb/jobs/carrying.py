@@ -84,3 +84,12 @@ def to_record(value: Any, name: str) -> Any:
     if type(value) is list:
         return [to_record(item, name) for item in value]
     return {"python": to_source(value, name)}
+
+
+def recorded_source(recorded: Any, name: str) -> str:
+    """Return the source of a value as `to_record` wrote it; a dictionary there is always {"python": source}."""
+    if isinstance(recorded, dict):
+        return str(recorded["python"])
+    if isinstance(recorded, list):
+        return "[" + ", ".join(recorded_source(item, name) for item in recorded) + "]"
+    return to_source(recorded, name)

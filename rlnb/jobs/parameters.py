@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlnb.errors import ParameterError, SecretError, UsageError, did_you_mean
-from rlnb.jobs.carrying import to_source
+from rlnb.jobs.carrying import recorded_source, to_source
 from rlnb.jobs.notebook import INJECTED, PARAMETERS, Cell, Notebook
 from rlnb.run.secrets import Redactor, describe_secret, is_secret_name
 
@@ -109,14 +109,21 @@ def inject(notebook: Notebook, values: Mapping[str, Any]) -> Notebook:
     Cells that papermill or an earlier promotion injected are replaced; their values are expected to
     be among `values` (see `injected_values`).
     """
+    return _inject(notebook, {name: to_source(value, name) for name, value in values.items()})
+
+
+def inject_recorded(notebook: Notebook, recorded: Mapping[str, Any]) -> Notebook:
+    """Return the notebook with the values that run.yaml holds, as `to_record` wrote them."""
+    return _inject(notebook, {name: recorded_source(value, name) for name, value in recorded.items()})
+
+
+def _inject(notebook: Notebook, sources: Mapping[str, str]) -> Notebook:
     cells = [cell for cell in notebook.cells if INJECTED not in cell.tags]
-    if not values:
+    if not sources:
         return notebook.with_cells(cells)
-    source = "# Parameters\n" + "".join(
-        f"{name} = {to_source(value, name)}\n" for name, value in values.items()
-    )
+    source = "# Parameters\n" + "\n".join(f"{name} = {text}" for name, text in sources.items())
     at = next((n for n, cell in enumerate(cells, start=1) if PARAMETERS in cell.tags), 0)
-    cells.insert(at, Cell("injected-parameters", "code", source.rstrip("\n"), (INJECTED,)))
+    cells.insert(at, Cell("injected-parameters", "code", source, (INJECTED,)))
     return notebook.with_cells(cells)
 
 

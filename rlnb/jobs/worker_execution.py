@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rlnb.jobs.notebook import NOTEBOOK_ONLY, Notebook, without_installs
-from rlnb.jobs.parameters import inject
+from rlnb.jobs.parameters import inject_recorded
 from rlnb.jobs.worker_book import ExecutedNotebook, JobEngine
 from rlnb.jobs.worker_client import JobClient
 from rlnb.jobs.worker_kernel import JobKernel
@@ -69,7 +69,7 @@ class Execution:
         )
         copier.start()
         prepared = self.layout.local / f"input.{self.attempt}.ipynb"
-        write_atomic(prepared, inject(self._for_job(), self.record.parameters).to_json(), durable=False)
+        write_atomic(prepared, inject_recorded(self._for_job(), self.record.parameters).to_json(), durable=False)
         try:
             # papermill formats paths; one that has braces must come through unchanged.
             path = str(prepared).replace("{", "{{").replace("}", "}}")

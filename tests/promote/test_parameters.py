@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from rlnb.errors import ParameterError, SecretError, UsageError
 from rlnb.jobs.carrying import to_record, to_source
@@ -21,6 +22,7 @@ from rlnb.jobs.parameters import (
     expand_grid,
     find_parameters,
     inject,
+    inject_recorded,
     injected_values,
 )
 from rlnb.run.secrets import Redactor
@@ -146,6 +148,21 @@ def test_records_keep_plain_values_and_write_the_rest_as_source() -> None:
     assert to_record([1, "a", None], "x") == [1, "a", None]
     assert to_record((1, 2), "x") == {"python": "(1, 2, )"}
     assert to_record(math.inf, "x") == {"python": "float('inf')"}
+
+
+def test_what_was_recorded_is_injected_as_it_was_given(book: Notebook) -> None:
+    values = {
+        "seed": (1, [2.5, {"python": "x"}]),
+        "learning_rate": [1, (2,), math.inf],
+        "a": {"python": "y"},
+        "b": "text",
+    }
+    recorded = {name: to_record(value, name) for name, value in values.items()}
+    assert yaml.safe_load(yaml.safe_dump(recorded)) == recorded
+    made = inject_recorded(inject(book, values), recorded)
+    namespace: dict[str, Any] = {}
+    exec(made.cells[1].source, namespace)  # noqa: S102 — what the kernel does
+    assert {name: namespace[name] for name in values} == values
 
 
 def test_grid_is_a_product() -> None:
