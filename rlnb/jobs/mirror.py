@@ -70,6 +70,7 @@ class Mirror:
         self._storage: Storage | None = None
         self._publisher: Publisher | None = None
         self._failures = 0
+        self._queued = 0  # the most files that waited during the present outage
 
     def run(self) -> int:
         """Mirrors until the run has ended and all has arrived; returns the exit code."""
@@ -80,6 +81,7 @@ class Mirror:
             ended = self._has_ended(status)
             seen = scan(self.layout)
             self._mention(seen)
+            before = self._report.condition
             if began >= next_try:
                 try:
                     self._publish(seen, status, ended=ended)
@@ -90,10 +92,14 @@ class Mirror:
                     self._report.write(pending_bytes=0, pending_files=0)
                     return SUPERSEDED
                 except StoreError as error:
-                    next_try = time.monotonic() + self._note_failure(error, seen)
+                    next_try = time.monotonic() + self._note_failure(error, Condition.of(error), seen)
+                except OSError as error:  # this machine's disk, full perhaps
+                    next_try = time.monotonic() + self._note_failure(error, Condition.LOCAL, seen)
+            seen = scan(self.layout) if ended else seen
             waiting = self._waiting(seen, ended=ended)
             self._report.write(pending_bytes=sum(waiting.values()), pending_files=len(waiting))
-            if ended and not waiting and not self._failures:
+            # An event about the store's return was written after the look at the logs: one more round.
+            if ended and not waiting and before is self._report.condition is Condition.OK:
                 return DONE
             if latest_attempt(self.layout) > self.attempt:
                 return DONE
@@ -117,13 +123,14 @@ class Mirror:
             except OSError as error:
                 print(f"the mirror's ledger cannot be written: {error}", flush=True)
         self._failures = 0
-        self._report.change(Condition.OK, waiting=len(self._waiting(seen, ended=ended)))
+        self._report.change(Condition.OK, waiting=self._queued)
+        self._queued = 0
 
-    def _note_failure(self, error: StoreError, seen: Scan) -> float:
+    def _note_failure(self, error: Exception, condition: Condition, seen: Scan) -> float:
         """Returns the seconds to wait before the next try."""
         self._failures += 1
-        waiting = self._waiting(seen, ended=False)
-        self._report.change(Condition.of(error), str(error), waiting=len(waiting))
+        self._queued = max(self._queued, len(self._waiting(seen, ended=False)))
+        self._report.change(condition, str(error), waiting=self._queued)
         # What the store holds now is unknown: look again, with credentials read again.
         self._publisher = None
         storage, self._storage = self._storage, None

@@ -19,6 +19,7 @@ class Condition(StrEnum):
     UNREACHABLE = "unreachable"  # tried again by itself
     DENIED = "denied"  # a person must act; tried again nevertheless
     FULL = "full"
+    LOCAL = "local_error"  # this machine's own disk fails the mirror
     SUPERSEDED = "superseded"
 
     @classmethod

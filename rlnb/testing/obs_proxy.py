@@ -133,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in headers:
             if name.lower() not in (*_HOP, "transfer-encoding", "content-length"):
                 self.send_header(name, value)
-        length = dict((name.lower(), value) for name, value in headers).get("content-length")
+        length = {name.lower(): value for name, value in headers}.get("content-length")
         self.send_header("Content-Length", length if self.command == "HEAD" and length else str(len(content)))
         self.end_headers()
         if cut == 3:
