@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import os
 
-from rlnb.jobs.worker_outputs import HEAD, LEFT_OUT, TAIL, OutputFilter, append_text, copy_raw_output, without_colours
+from rlnb.jobs.worker_outputs import (
+    HEAD,
+    LEFT_OUT,
+    TAIL,
+    OutputFilter,
+    append_text,
+    copy_raw_output,
+    without_colours,
+)
 from rlnb.run.layout import RunLayout
 from rlnb.run.secrets import Redactor
 
