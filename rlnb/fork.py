@@ -116,6 +116,8 @@ def derived(asked: RunRecord, run_id: str, *, kind: str, parent: str, step: int 
 def start_copy(source: RunLayout, target: RunLayout, record: RunRecord, checkpoint: Checkpoint | None) -> None:
     """Writes the folder of a derived run: bundle and checkpoint first, run.yaml last."""
     shutil.copytree(source.bundle, target.bundle, symlinks=True)
+    if source.init.exists():
+        shutil.copytree(source.init, target.init, symlinks=True)
     if checkpoint is not None:
         copy_checkpoint(checkpoint, target)
     write_record(target, record)

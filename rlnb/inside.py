@@ -18,6 +18,7 @@ from rlnb.run.index import Index, describe_record
 from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.record import RunRecord, Target, complete_record, read_record
 from rlnb.run.secrets import Redactor
+from rlnb.warmstart import stage
 
 if TYPE_CHECKING:
     from rlnb.experiment import Experiment
@@ -104,6 +105,7 @@ def promote_inside(exp: Experiment, identity: JobIdentity, *, grid: bool = False
         return _handle(layout, record, grid=grid)
     changed = exp.with_changes(**record.changes) if record.changes else exp
     _settle(changed, layout, record, here)
+    stage(layout, changed.spec.init_from)
     _train(changed, layout, identity.attempt)
     return _handle(layout, record, grid=grid)
 

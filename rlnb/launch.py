@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,11 @@ from rlnb.prepare import Prepared
 from rlnb.run.host import hostname, utc_now
 from rlnb.run.index import Index, describe_state
 from rlnb.run.layout import RunLayout
+from rlnb.run.plans import InitFrom
 from rlnb.run.record import Limits, RunRecord, read_record, write_record
 from rlnb.run.status import State, observe
 from rlnb.source import join_run_url
+from rlnb.warmstart import stage
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ def start_run(prepared: Prepared, asked: Asked) -> RunLayout:
             environment=environment,
             lock=lock_text(environment["packages"]),
         )
+        begun = stage(layout, InitFrom.parse((asked.experiment or {}).get("init_from")))
+        record = replace(record, parent=begun)
         index = Index()
         index.trust(sha)
         write_record(layout, record)

@@ -115,6 +115,11 @@ class RunLayout:
         return self.root / "data"
 
     @property
+    def init(self) -> Path:
+        """What a warm start begins with: laid out like a run folder that has one checkpoint."""
+        return self.data / "init"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

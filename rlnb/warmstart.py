@@ -1,0 +1,74 @@
+"""`init_from=RUN[@step]`: brings the checkpoint that a run starts with into the run's own folder.
+
+The job that trains has no store credentials, and a name such as "lander@best" may mean another run tomorrow.
+So the checkpoint is copied once, before training, to where `RunLayout.init` says: retries, a resume on another
+machine and `verify` all start from the same bytes.
+"""
+
+from __future__ import annotations
+
+from rlnb.errors import CheckpointError, RunNotFound
+from rlnb.fork import copy_checkpoint
+from rlnb.job import Job
+from rlnb.run.checkpoints import Checkpoint, best, checkpoints, damage
+from rlnb.run.index import Index
+from rlnb.run.layout import RunLayout
+from rlnb.run.plans import InitFrom
+from rlnb.run.record import Parent
+
+
+def stage(layout: RunLayout, source: InitFrom | None) -> Parent | None:
+    """Copies the checkpoint that the run starts with, unless it has one or has trained already.
+
+    Args:
+        layout: the run that is to train.
+        source: what its experiment says.
+
+    Returns:
+        Where it was taken from; None when there was nothing to do.
+
+    Raises:
+        RunNotFound: there is no such run.
+        CheckpointError: it has no such checkpoint, or the checkpoint is damaged.
+        StoreError: the run is in a store that cannot be read.
+    """
+    if source is None or checkpoints(layout) or checkpoints(RunLayout(layout.init)):
+        return None
+    parent = _find(source.run, own=layout.id)
+    parent.fetch_all()
+    chosen = _choose(parent.layout, source.step)
+    copy_checkpoint(chosen, RunLayout(layout.init))
+    return Parent(run=parent.url, step=chosen.step, kind="init_from")
+
+
+def _find(run: str, *, own: str) -> Job:
+    from rlnb.listing import job
+
+    found = job(run)
+    if found.id != own:
+        return found
+    # The run that starts has the name it asks for: the one before it is meant.
+    for row in Index().rows(name=run):
+        if row.id != own:
+            return job(row.id)
+    raise RunNotFound(f"init_from={run!r} names only the run that is to start from it; give another run.")
+
+
+def _choose(layout: RunLayout, which: str | int) -> Checkpoint:
+    found = sorted(checkpoints(layout), key=lambda one: (one.attempt, one.step))
+    newest = found[-1] if found else None
+    chosen: Checkpoint | None
+    if isinstance(which, int):
+        chosen = next((one for one in reversed(found) if one.step == which), None)
+    else:
+        chosen = best(found) or newest if which == "best" else newest
+    if chosen is None:
+        have = ", ".join(f"{one.step:,}" for one in found) or "none"
+        raise CheckpointError(f"init_from asks {layout.id} for the checkpoint {which!r}; it has: {have}.")
+    if which == "final" and not layout.training_json.exists():
+        raise CheckpointError(
+            f"{layout.id} has not finished training; say init_from='{layout.id}@latest' (step {chosen.step:,}) or '@best'."
+        )
+    if (wrong := damage(chosen)) is not None:
+        raise CheckpointError(f"The checkpoint {chosen.folder.name} of {layout.id} is damaged: {wrong}; choose another.")
+    return chosen
