@@ -18,8 +18,9 @@ from typing import Any
 import rlnb
 from rlnb import settings
 from rlnb.errors import RlnbError, UsageError, did_you_mean
-from rlnb.jobs.bundle import write_bundle
+from rlnb.jobs.bundle import Bundle, write_bundle
 from rlnb.jobs.carrying import to_record
+from rlnb.jobs.collect import refuse_secrets
 from rlnb.jobs.environment import describe_environment, lock_text
 from rlnb.prepare import Prepared
 from rlnb.run.host import hostname, utc_now
@@ -103,6 +104,7 @@ def start_run(prepared: Prepared, asked: Asked) -> RunLayout:
 
     Raises:
         UsageError: an allow-listed variable is not set, or retries are negative.
+        SecretError: run.yaml or the notebook would hold the value of a secret variable.
         RunError: the supervisor did not start; the run folder stays, so that its log can be read.
     """
     from rlnb.jobs.executors.local import LocalExecutor
@@ -111,11 +113,15 @@ def start_run(prepared: Prepared, asked: Asked) -> RunLayout:
     layout = _new_folder(asked.name)
     try:
         record = _record(layout, prepared, asked)
+        notebook = prepared.notebook.to_json()
+        refuse_secrets(
+            Bundle(()), [("run.yaml", record.to_yaml()), ("The notebook", notebook)], prepared.redactor
+        )
         environment = describe_environment(prepared.folder, prepared.redactor)
         sha = write_bundle(
             layout,
             prepared.bundle,
-            notebook=prepared.notebook.to_json(),
+            notebook=notebook,
             notebook_name=prepared.notebook.path.name,
             environment=environment,
             lock=lock_text(environment["packages"]),

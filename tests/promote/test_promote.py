@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -334,3 +335,10 @@ def test_a_kernel_run_and_a_shell_run_of_the_same_are_the_same(kernel: Kernel) -
 
 def test_it_is_public() -> None:
     assert rlnb.promote is promote
+
+
+def test_two_promotions_at_the_same_moment_start_one_run(tmp_path: Path, started: list[RunLayout]) -> None:
+    book = notebook(tmp_path, *CELLS)
+    with ThreadPoolExecutor(4) as pool:
+        jobs = list(pool.map(lambda _: promote_notebook(book.path, store=tmp_path / "runs"), range(4)))
+    assert len({job.id for job in jobs}) == len(started) == 1
