@@ -102,16 +102,16 @@ class MetricReader:
 
 
 def one_history(rows: Iterable[Row]) -> list[Row]:
-    """Drops what later rewinds have undone, so that steps never run backwards.
+    """Drops what later rewinds have undone, so that no step was trained twice.
 
     Rewind rows themselves are kept: they mark where an attempt began.
     """
     kept: list[Row] = []
     for row in rows:
         if row.get("kind") == "rewind":
-            step = row["step"]
-            while kept and kept[-1]["step"] > step:
-                kept.pop()
+            # Rows are nearly, not strictly, in the order of their steps: a checkpoint's row is
+            # written when its files are on the disk, while training goes on.
+            kept = [earlier for earlier in kept if earlier["step"] <= row["step"]]
         if "step" in row:
             kept.append(row)
     return kept

@@ -31,11 +31,12 @@ def test_rows_come_back_from_a_cursor_over_segments_and_attempts(tmp_path):
 
 def test_a_rewind_undoes_what_was_written_beyond_it(tmp_path):
     rows = [{"kind": "train", "step": s, "v": "first"} for s in (100, 200, 300, 400)]
+    rows.insert(3, {"kind": "checkpoint", "step": 200, "v": "first"})  # written late, in the background
     rows += [{"kind": "rewind", "step": 200}] + [
         {"kind": "train", "step": s, "v": "second"} for s in (300, 400)
     ]
     assert [(r["step"], r.get("v")) for r in one_history(rows)] == [
-        (100, "first"), (200, "first"), (200, None), (300, "second"), (400, "second"),
+        (100, "first"), (200, "first"), (200, "first"), (200, None), (300, "second"), (400, "second"),
     ]  # fmt: skip
 
 
