@@ -51,7 +51,7 @@ def capture_callbacks(callbacks: Sequence[BaseCallback]) -> list[dict[str, Any]]
             "type": type(one).__name__,
             "n_calls": one.n_calls,
             "num_timesteps": one.num_timesteps,
-            "own": one.state_dict() if _has_state_dict(one) else None,
+            "own": _own(one),
             "plain": _plain(one) if _is_sb3(one) else {},
         }
         for one in flat(callbacks)
@@ -65,8 +65,13 @@ def restore_callbacks(callbacks: Sequence[BaseCallback], states: Sequence[dict[s
             continue
         one.n_calls, one.num_timesteps = state["n_calls"], state["num_timesteps"]
         if state["own"] is not None and _has_state_dict(one):
-            one.load_state_dict(state["own"])
+            restorable: Any = one
+            restorable.load_state_dict(state["own"])
         vars(one).update(state["plain"])
+
+
+def _own(one: Any) -> Any:
+    return one.state_dict() if _has_state_dict(one) else None
 
 
 def _has_state_dict(one: Any) -> bool:

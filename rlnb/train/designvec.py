@@ -38,16 +38,17 @@ class DesignVecEnv(VecEnvWrapper):
         self.venv.step_async(actions)
 
     def step_wait(self) -> Any:
+        infos: Any
         raw, rewards, dones, infos = self.venv.step_wait()
         progress = min(1.0, self.steps / self.total)
         self.steps += self.num_envs
-        obs, rewards, paid = self.applier.step(raw, self._actions, rewards, dones, infos, progress=progress)  # type: ignore[assignment,arg-type]
+        obs, rewards, infos = self.applier.step(raw, self._actions, rewards, dones, infos, progress=progress)
         if self._pays:
             for index in np.flatnonzero(dones):
-                episode = paid[index].get("episode")
+                episode = infos[index].get("episode")
                 if episode is not None:
-                    episode["r"] = round(paid[index]["rlnb.episode"]["return"], 6)
-        return obs, rewards, dones, paid
+                    episode["r"] = round(infos[index]["rlnb.episode"]["return"], 6)
+        return obs, rewards, dones, infos
 
     def state_dict(self) -> dict[str, Any]:
         """The design's running state, for a checkpoint."""

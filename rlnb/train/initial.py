@@ -19,8 +19,14 @@ _CRITIC = ("value_net", "critic", "vf_features_extractor", "q_net", "quantile_ne
 """Parts of parameter names that belong to what estimates values; a DQN's policy is its q_net alone."""
 
 
-def start_from(trainer: SB3Trainer, source: InitFrom) -> str:
+def start_from(trainer: SB3Trainer, source: InitFrom, *, staged: RunLayout | None = None) -> str:
     """Takes over parts of another run's checkpoint; draws no random number.
+
+    Args:
+        trainer: a trainer that is set up.
+        source: what the experiment says.
+        staged: where `promote()` has put a copy of that checkpoint (`RunLayout.init`); a name may mean
+            another run by now, so the copy counts when it is there.
 
     Returns:
         One sentence that says what was done.
@@ -29,7 +35,8 @@ def start_from(trainer: SB3Trainer, source: InitFrom) -> str:
         RunNotFound: there is no such run on this machine.
         CheckpointError: it has no such checkpoint, or its parts do not fit.
     """
-    checkpoint = choose(find_run(source.run), source.step)
+    copied = staged is not None and bool(checkpoints(staged))
+    checkpoint = choose(staged, "latest") if copied and staged else choose(find_run(source.run), source.step)
     read = lambda name: checkpoint.path(name).read_bytes()  # noqa: E731
     saved = from_payload(read, read, envs=False)
     model = trainer.model

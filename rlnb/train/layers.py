@@ -91,7 +91,7 @@ def space_rng(space: gym.Space[Any]) -> Any:
 def restore_space_rng(space: gym.Space[Any], state: Any) -> None:
     """Puts back what `space_rng` took."""
     if state["own"] is None:
-        space._np_random = None
+        vars(space)["_np_random"] = None
     else:
         space.np_random.bit_generator.state = state["own"]
     parts = getattr(space, "spaces", None)

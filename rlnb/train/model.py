@@ -14,23 +14,23 @@ from stable_baselines3.common.vec_env import VecEnv
 from rlnb.run.experiment import ExperimentSpec
 
 
-def algorithm_class(spec: ExperimentSpec) -> type[BaseAlgorithm]:
+def algorithm_class(spec: ExperimentSpec) -> Any:
     """Returns the algorithm's class.
 
     Raises:
         MissingExtra: it is one of sb3-contrib, which is not installed.
     """
     spec.algorithm.require()
-    found: type[BaseAlgorithm] = getattr(importlib.import_module(spec.algorithm.module), spec.algorithm.name)
-    return found
+    return getattr(importlib.import_module(spec.algorithm.module), spec.algorithm.name)
 
 
 def build_model(spec: ExperimentSpec, env: VecEnv) -> BaseAlgorithm:
     """Builds the model; seeds Python's, NumPy's and torch's generators, the action space and the environments."""
     arguments = spec.live_hyperparameters(actions=action_count(env.action_space))
-    return algorithm_class(spec)(
+    model: BaseAlgorithm = algorithm_class(spec)(
         spec.live_policy(), env, seed=spec.seed, device=spec.device, verbose=0, tensorboard_log=None, **arguments
-    )  # type: ignore[call-arg]
+    )
+    return model
 
 
 def build_bare_model(
@@ -38,9 +38,9 @@ def build_bare_model(
 ) -> BaseAlgorithm:
     """Builds the model without an environment, as SB3's own `load` does, to predict with or to set_env on."""
     arguments = spec.live_hyperparameters(actions=action_count(action_space))
-    model = algorithm_class(spec)(
+    model: BaseAlgorithm = algorithm_class(spec)(
         spec.live_policy(), None, device=spec.device, verbose=0, _init_setup_model=False, **arguments
-    )  # type: ignore[call-arg]
+    )
     model.observation_space, model.action_space, model.n_envs = observation_space, action_space, spec.n_envs
     model._setup_model()
     model.seed = spec.seed

@@ -43,7 +43,7 @@ def probe_env(make: Callable[[], gym.Env[Any, Any]]) -> ProbeResult:
         make: makes one environment with the wrappers that training uses.
     """
     rngs = global_rngs()
-    reasons = []
+    reasons: list[str] = []
     try:
         first = make()
         kinds = [StateKind.MUJOCO if has_mujoco_data(first) else StateKind.PICKLE, StateKind.JOURNAL]

@@ -130,10 +130,11 @@ class Session:
             f"The disk of {self.layout.root} is full, so training waits; make room and it goes on by itself.",
             step=self.trainer.step,
         )
-        while self.writer.disk_full:
+        full = True
+        while full:
             time.sleep(RETRY_EVERY)
-            self.writer.retry()
-            self.writer.wait()
+            self.progress(Phase.PAUSED)
+            full = self.writer.retry()
         self.events.append("disk_ok", "The disk has room again; training goes on.", step=self.trainer.step)
 
     def train_row(self) -> None:
@@ -179,7 +180,7 @@ class Session:
         self.recorder.rewind(step)
         if self.trainer.restored is not None:
             self.remember(self.trainer.restored)
-        if self._initial_before not in (None, self.trainer.initial):
+        if self._initial_before is not None and self._initial_before != self.trainer.initial:
             self.events.append(
                 "initial_differs",
                 "The environments begin with other observations or states than at the first attempt, so their making "

@@ -25,6 +25,7 @@ from rlnb.train.codec import decode_tensors, decode_tree, encode_tensors, encode
 from rlnb.train.layers import restore_space_rng, space_rng
 from rlnb.train.model import loose_tensors, optimizers
 from rlnb.train.replay import ReplayLog, ReplayPart, restore_replay
+from rlnb.train.space_data import space_to_dict
 from rlnb.train.stateful import global_rngs, restore_global_rngs
 from rlnb.train.vecenv import TrainingEnv
 
@@ -104,6 +105,7 @@ def capture(
         "callbacks": capture_callbacks(callbacks),
         "action_space": space_rng(model.action_space),
         "at_end": at_end,
+        "spaces": {"observation": space_to_dict(model.observation_space), "action": space_to_dict(model.action_space)},
         "extra": dict(extra or {}),
     }
     tensors: dict[str, Any] = {
@@ -155,15 +157,17 @@ def restore(
         if "lstm" in saved.tensors:
             model._last_lstm_states = _live_lstm(model._last_lstm_states, saved.tensors["lstm"])  # type: ignore[attr-defined]
     buffer = getattr(model, "replay_buffer", None)
-    if buffer is not None and "replay" in state and restore_replay(buffer, state["replay"], saved.read_chunk):
-        if replay is not None:
+    if buffer is not None and "replay" in state:
+        same = restore_replay(buffer, state["replay"], saved.read_chunk)
+        if same and replay is not None:
             replay.resume(state["replay"])
     restore_callbacks(callbacks, state["callbacks"])
     restore_space_rng(model.action_space, state["action_space"])
     restore_global_rngs(state["rngs"])
     if state["at_end"] and model.use_sde:
         # The end of training has no next rollout; SB3 draws its exploration noise before on_rollout_start.
-        getattr(model, "actor", model.policy).reset_noise(model.n_envs)
+        explorer: Any = getattr(model, "actor", model.policy)
+        explorer.reset_noise(model.n_envs)
     extra: Mapping[str, Any] = state["extra"]
     return extra
 

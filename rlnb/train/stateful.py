@@ -45,7 +45,7 @@ class StatefulEnv(gym.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> Any:
         return self.env.step(action)
 
-    def reset(self, **kwargs: Any) -> Any:  # type: ignore[override]
+    def reset(self, **kwargs: Any) -> Any:
         return self.env.reset(**kwargs)
 
     def rlnb_capture(self) -> Any:
@@ -73,7 +73,7 @@ class StatefulEnv(gym.Wrapper[Any, Any, Any, Any]):
                 values[name] = np.frombuffer(value.encode(), dtype=np.uint8)
             else:
                 values[name] = np.asarray(value)
-        data = vars(base).get("data")
+        data: Any = vars(base).get("data")
         if hasattr(data, "qpos") and hasattr(data, "qvel"):
             values |= {"data.qpos": np.array(data.qpos), "data.qvel": np.array(data.qvel)}
         return crc32(values)
@@ -91,7 +91,7 @@ class JournaledEnv(StatefulEnv):
         self._journal.note_step(action)
         return self.env.step(action)
 
-    def reset(self, **kwargs: Any) -> Any:  # type: ignore[override]
+    def reset(self, **kwargs: Any) -> Any:
         self._journal.note_reset(self.env, kwargs)
         return self.env.reset(**kwargs)
 

@@ -85,7 +85,7 @@ def _train(trainer: SB3Trainer, layout: RunLayout, attempt: int, block: Callable
         with session.interrupts():
             if checkpoint is None:
                 if spec.init_from is not None:
-                    events.append("init_from", start_from(trainer, spec.init_from), step=0)
+                    events.append("init_from", start_from(trainer, spec.init_from, staged=RunLayout(layout.init)), step=0)
                 session.ended_by = _run(session)
             else:
                 events.append("resumed", f"Training goes on from step {checkpoint.step:,}.", step=checkpoint.step,
@@ -138,7 +138,7 @@ def _finish(session: Session) -> dict[str, Any]:
     }
     write_json(layout.training_json, record)
     session.progress(Phase.FINISHED)
-    session.recorder.say("training has finished", **record)
+    session.recorder.say("training has finished", record=record)
     session.events.append(
         "trained", f"Training has finished at step {trainer.step:,} ({session.ended_by.value}).", step=trainer.step
     )

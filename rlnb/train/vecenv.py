@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -109,6 +110,9 @@ def make_training_env(
     ]
     base: VecEnv
     if spec.workers is Workers.SUBPROCESS:
+        if spec.start_method == "forkserver":
+            # Each worker would import torch and SB3 by itself (seconds each); the fork server does it once.
+            multiprocessing.get_context("forkserver").set_forkserver_preload(["__main__", __name__])
         base = SubprocVecEnv(factories, start_method=spec.start_method)
     else:
         base = DummyVecEnv(factories)

@@ -66,10 +66,12 @@ class CheckpointWriter:
         self._work = (snapshot, meta)
         self._launch()
 
-    def retry(self) -> None:
-        """Writes again what found no space."""
+    def retry(self) -> bool:
+        """Writes again what found no space; returns whether the disk is still full."""
         self._error = None
         self._launch()
+        self.wait()
+        return self.disk_full
 
     def wait(self) -> None:
         """Waits until everything is on the disk.

@@ -1,0 +1,67 @@
+"""Interrupted and resumed, a run ends with the weights of the uninterrupted one, bit for bit."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlnb.design.operations import Delta
+from rlnb.design.reward import RewardSpec
+from rlnb.design.shaping import Shaping
+from rlnb.design.standardize import RunningZScore
+from rlnb.design.state import StateSpec
+from rlnb.design.term import Term
+
+PPO = {"algo": "PPO", "n_envs": 3, "n_steps": 32, "batch_size": 32, "n_epochs": 2, "total_timesteps": 960}
+SMALL = {"policy_kwargs": {"net_arch": [16, 16]}, "batch_size": 16, "learning_starts": 40, "total_timesteps": 260}
+
+CASES = {
+    "ppo": {"env": "CartPole-v1", **PPO},
+    "ppo-subprocess": {"env": "CartPole-v1", **PPO, "n_envs": 2, "workers": "subprocess"},
+    "ppo-lander": {"env": "LunarLander-v3", **PPO},
+    "ppo-walker": {"env": "BipedalWalker-v3", **PPO},
+    "ppo-cheetah-normalized": {"env": "HalfCheetah-v5", **PPO, "normalize": True},
+    "ppo-sde": {"env": "Pendulum-v1", **PPO, "use_sde": True, "sde_sample_freq": 4, "normalize": True},
+    "a2c": {"env": "CartPole-v1", "algo": "A2C", "n_envs": 2, "total_timesteps": 600},
+    "dqn": {"env": "CartPole-v1", "algo": "DQN", **SMALL, "target_update_interval": 30, "exploration_fraction": 0.5},
+    "sac-normalized": {"env": "Pendulum-v1", "algo": "SAC", **SMALL, "normalize": True},
+    "sac-sde-cheetah": {"env": "HalfCheetah-v5", "algo": "SAC", **SMALL, "use_sde": True, "n_envs": 2},
+    "td3": {"env": "Pendulum-v1", "algo": "TD3", **SMALL, "action_noise": "normal_0.1"},
+    "ddpg-ou": {"env": "Pendulum-v1", "algo": "DDPG", **SMALL, "action_noise": "ornstein-uhlenbeck_0.2"},
+    "ddpg-ou-2": {"env": "Pendulum-v1", "algo": "DDPG", **SMALL, "action_noise": "ornstein-uhlenbeck_0.2", "n_envs": 2},
+    "tqc": {"env": "Pendulum-v1", "algo": "TQC", **SMALL, "train_freq": 4},
+    "qrdqn": {"env": "CartPole-v1", "algo": "QR-DQN", **SMALL, "optimize_memory_usage": True,
+              "replay_buffer_kwargs": {"handle_timeout_termination": False}, "buffer_size": 150},
+    "trpo": {"env": "Pendulum-v1", "algo": "TRPO", "n_envs": 2, "n_steps": 64, "batch_size": 32, "total_timesteps": 512},
+    "lr-schedule": {"env": "CartPole-v1", **PPO, "learning_rate": "lin_1e-3", "clip_range": "lin_0.2"},
+    "designed": {
+        "env": "CartPole-v1", **PPO, "normalize": True,
+        "reward": RewardSpec([Term("env", "reward", weight="lin_1"), Shaping("upright", "-abs(theta)", gamma=0.99)]),
+        "state": StateSpec([Delta(["x"]), RunningZScore(["theta"])]),
+    },
+    "designed-dqn": {
+        "env": "CartPole-v1", "algo": "DQN", **SMALL,
+        "reward": RewardSpec([Term("centre", "-abs(next_x)")]),
+        "state": StateSpec([RunningZScore(["theta"]), Delta(["x"])]),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_resumed_run_ends_with_the_same_weights(trial, name):
+    given = CASES[name]
+    total = given["total_timesteps"]
+    never = trial(**given, checkpoint={"every_minutes": 60}).attempt()
+    # Snapshots at every rollout, one suspend, one crash that loses steps, then to the end.
+    disturbed = trial(**given, checkpoint={"every_steps": max(10, total // 12)})
+    disturbed.suspended(total // 4)
+    disturbed.crashed(total * 2 // 3)
+    record = disturbed.attempt()
+    assert never["exact_resume"] is True
+    assert record["exact_resume"] is True or record["exact_resume"] == (
+        "not exact: PYTHONHASHSEED is not set, so the order of sets may differ between attempts"
+    )
+    assert record["weights_sha256"] == never["weights_sha256"]
+    assert record["step"] == never["step"]
+    assert record["episodes"] == never["episodes"]
+    assert record["return_mean"] == never["return_mean"]
+    assert record["initial"] == never["initial"]
