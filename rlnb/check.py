@@ -172,7 +172,15 @@ def rehearse_here(exp: Experiment) -> list[Finding]:
         return found
     with tempfile.TemporaryDirectory(prefix="rlnb-check-") as folder:
         try:
-            found = list(rehearse(exp.spec, make_env=exp.make_env, design=exp.design, folder=Path(folder)))
+            found = list(
+                rehearse(
+                    exp.spec,
+                    make_env=exp.make_env,
+                    design=exp.design,
+                    folder=Path(folder),
+                    signals=exp.signals,
+                )
+            )
         except RlnbError as error:
             return [Finding(Level.ERROR, "rehearsal", str(error))]
     if not any(finding.level is Level.ERROR for finding in found):

@@ -161,7 +161,9 @@ def _rehearse(exp: Experiment, layout: RunLayout) -> None:
     from rlnb.train.rehearse import rehearse
 
     with tempfile.TemporaryDirectory(prefix="rlnb-check-") as folder:
-        findings = rehearse(exp.spec, make_env=exp.make_env, design=exp.design, folder=Path(folder))
+        findings = rehearse(
+            exp.spec, make_env=exp.make_env, design=exp.design, folder=Path(folder), signals=exp.signals
+        )
     events = EventLog(layout)
     for finding in findings:
         if finding.level is not Level.INFO:
