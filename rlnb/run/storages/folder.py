@@ -12,6 +12,7 @@ import os
 import stat
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rlnb.errors import RunFormatError, StoreConflict, StoreDenied, StoreError, StoreFull, StoreUnreachable
@@ -106,6 +107,8 @@ class FolderStorage:
             if self.root.is_symlink() or ".." in name or name.startswith("/"):
                 raise
             raise StoreDenied(str(error)) from None
+        except OSError as error:  # a mount that has died fails even to be looked at
+            raise self._explain(error, name) from error
 
     def _can_rename(self) -> bool:
         if self._renames is None:
@@ -127,17 +130,18 @@ class FolderStorage:
             temporary.unlink(missing_ok=True)
 
     def _fill(self, path: Path, data: bytes | Path, flags: int) -> None:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | flags, 0o644)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                for piece in pieces(data):
-                    file.write(piece)
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            if flags & os.O_EXCL:  # ours alone, and incomplete
-                path.unlink(missing_ok=True)
-            raise
+        with pieces(data) as source:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | flags, 0o644)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    for piece in source:
+                        file.write(piece)
+                    file.flush()
+                    os.fsync(file.fileno())
+            except BaseException:
+                if flags & os.O_EXCL:  # ours alone, and incomplete
+                    path.unlink(missing_ok=True)
+                raise
 
     def _prune(self, folder: Path) -> None:
         """Removes folders that became empty, as an object store would not show them either."""
@@ -162,17 +166,21 @@ class FolderStorage:
         return StoreUnreachable(f"{where} does not work now ({reason}); it is tried again.")
 
 
-def pieces(data: bytes | Path, size: int = _COPY) -> Iterator[bytes]:
-    """Yields the bytes of `data` in pieces; a path must be a regular file and no link."""
+@contextmanager
+def pieces(data: bytes | Path, size: int = _COPY) -> Iterator[Iterator[bytes]]:
+    """Opens what is to be written and gives its bytes in pieces.
+
+    Raises:
+        OSError: a path is missing, a link, or no regular file; nothing has been written then.
+    """
     if not isinstance(data, Path):
-        yield data
+        yield (data[start : start + size] for start in range(0, len(data), size))
         return
     handle = os.open(data, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(data))
-        while piece := file.read(size):
-            yield piece
+        yield iter(lambda: file.read(size), b"")
 
 
 def file_system(path: Path) -> str:

@@ -34,7 +34,8 @@ class MemoryStorage:
             raise StoreMissing(f"{self.url} has no {name}.") from None
 
     def write(self, name: str, data: bytes | Path, *, exclusive: bool = False) -> None:
-        content = b"".join(pieces(data))
+        with pieces(data) as source:
+            content = b"".join(source)
         with _LOCK:
             if exclusive and self._prefix + check_name(name) in self._objects:
                 raise StoreConflict(f"{self.url} already has {name}.")

@@ -9,7 +9,9 @@ upload. Objects are deleted one by one, because DeleteObjects may be refused.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ from rlnb.run.storages.folder import pieces
 
 #: Bytes of one request body; larger objects are sent in parts, so that memory stays bounded.
 PART_SIZE = 8 << 20
+#: Seconds between tries of one request. Short: an outage is for the caller to sit out, and botocore's
+#: own retries, which are off, take half a minute to tell of one.
+_PAUSES = (0.1, 0.3, 0.9)
 
 _MISSING = {"NoSuchKey", "404"}
 _TAKEN = {"PreconditionFailed", "412", "ConditionalRequestConflict", "409"}
@@ -66,14 +71,14 @@ class S3Storage:
                 # OBS answers 400 or 404 to the checksum trailers that newer clients send unasked.
                 "request_checksum_calculation": "when_required",
                 "response_checksum_validation": "when_required",
-                "retries": {"max_attempts": 4, "mode": "standard"},
+                "retries": {"total_max_attempts": 1, "mode": "standard"},
                 "connect_timeout": 5,
                 "read_timeout": 60,
                 "max_pool_connections": 4,
             },
             skip_instance_cache=True,
         )
-        self._files.retries = 1  # botocore above already retries; the mirror backs off beyond that
+        self._files.retries = 1
 
     def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
         if end is not None and end <= start:
@@ -88,16 +93,12 @@ class S3Storage:
 
     def write(self, name: str, data: bytes | Path, *, exclusive: bool = False) -> None:
         more = {"IfNoneMatch": "*"} if exclusive else {}
-        if not isinstance(data, Path) and len(data) <= PART_SIZE:
-            self._call("put_object", name, Body=data, **more)
-            return
-        source = pieces(data, PART_SIZE) if isinstance(data, Path) else _split(data)
-        first = next(source, b"")
-        second = next(source, None)
-        if second is None:
-            self._call("put_object", name, Body=first, **more)
-        else:
-            self._write_parts(name, _chain(first, second, source), more)
+        with pieces(data, PART_SIZE) as source:
+            first, second = next(source, b""), next(source, b"")
+            if not second:
+                self._call("put_object", name, Body=first, **more)
+            else:
+                self._write_parts(name, chain((first, second), source), more)
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
         marker = ""
@@ -164,10 +165,15 @@ class S3Storage:
     def _call(self, operation: str, name: str | None, **kwargs: Any) -> Any:
         if name is not None:
             kwargs["Key"] = self._prefix + check_name(name)
-        try:
-            return self._files.call_s3(operation, Bucket=self._bucket, **kwargs)
-        except Exception as error:  # s3fs, botocore and aiohttp have a tree each; ours names what to do
-            raise self._explain(error, name or "") from error
+        for pause in (*_PAUSES, None):
+            try:
+                return self._files.call_s3(operation, Bucket=self._bucket, **kwargs)
+            except Exception as error:  # s3fs, botocore and aiohttp have a tree each; ours names what to do
+                explained = self._explain(error, name or "")
+                if pause is None or not isinstance(explained, StoreUnreachable):
+                    raise explained from error
+            time.sleep(pause)
+        raise AssertionError("unreachable")
 
     def _explain(self, error: Exception, name: str) -> Exception:
         from botocore.exceptions import (
@@ -214,14 +220,3 @@ class S3Storage:
 
 class _EmptyRange(StoreError):
     """The range begins at or behind the object's end."""
-
-
-def _split(data: bytes) -> Iterator[bytes]:
-    for start in range(0, len(data), PART_SIZE):
-        yield data[start : start + PART_SIZE]
-
-
-def _chain(first: bytes, second: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield second
-    yield from rest
