@@ -117,7 +117,10 @@ class StoreAddress:
             )
         if "://" not in url:
             return cls("file", "", os.path.abspath(os.path.expanduser(url)))
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            raise UsageError(f"The store URL cannot be read ({error}); correct it.") from None
         shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         if parts.scheme not in SCHEMES:
             raise UsageError(

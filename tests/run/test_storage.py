@@ -96,6 +96,7 @@ class TestS3Errors:
         ("s3://b/x", r"no valid bucket name \('b'\)"),
         ("obs://bucket/x", r"add \?region=…"),
         ("file://server/share", r"names the host 'server'"),
+        ("s3://[bucket/x", r"cannot be read \(Invalid IPv6 URL\)"),
         ("s3://bucket/x#y", r"has a '#y'"),
     ],
 )
