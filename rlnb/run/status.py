@@ -9,6 +9,7 @@ from typing import Any
 
 from rlnb import settings
 from rlnb.errors import RunFormatError
+from rlnb.run.claims import attempt_owner, latest_attempt
 from rlnb.run.host import ProcessIdentity, utc_now
 from rlnb.run.layout import RunLayout, read_json, write_json
 
@@ -179,6 +180,9 @@ class Observer:
         status = read_status(self.layout)
         if status is None:
             return Observation(State.QUEUED, why="no supervisor has reported yet")
+        newest = latest_attempt(self.layout)
+        if newest > status.attempt and (coming := self._coming(newest, status)):
+            return coming
         if not status.state.living:
             return Observation(status.state, status=status, why=status.reason)
         who = status.supervisor
@@ -196,6 +200,13 @@ class Observer:
         silent = now - self._since > 3 * max(settings.heartbeat(), 1.0)
         why = f"no heartbeat from {who.host} for {now - self._since:.0f} s" if silent else status.reason
         return Observation(status.state, silent, status, why)
+
+    def _coming(self, attempt: int, status: Status) -> Observation | None:
+        """What to say of an attempt that was claimed and has not reported yet; None if nobody is coming."""
+        owner = ProcessIdentity.from_dict(attempt_owner(self.layout, attempt) or {})
+        if not owner.alive and (owner.here or not owner.host):
+            return None
+        return Observation(State.STARTING, status=status, why=f"attempt {attempt} has begun on {owner.host}")
 
 
 def observe(layout: RunLayout) -> Observation:

@@ -75,16 +75,13 @@ def test_a_supervisor_that_was_frozen_goes_on(runs):
     assert_same_history(job, runs.reference("ppo-cartpole"))
 
 
-def test_a_frozen_supervisor_that_was_superseded_publishes_nothing(runs):
+def test_a_frozen_supervisor_is_ended_by_whoever_takes_over(runs):
     job = runs.promote("ppo-cartpole")
     runs.await_step(job, 1000)
     frozen = find(job.layout)["supervisor"]
     frozen.send_signal(signal.SIGSTOP)
     job.resume(takeover=True)
-    until(lambda: job.status.attempt == 2 and job.status.state is State.RUNNING, "the second attempt to run")
-    frozen.send_signal(signal.SIGCONT)
-    await_all_gone([frozen])
-    assert job.status.attempt == 2
+    await_all_gone([frozen])  # on its own machine whoever takes over ends it first
     job.wait(timeout=240)
     assert (job.state, job.status.attempt) == (State.COMPLETED, 2)
     assert_same_history(job, runs.reference("ppo-cartpole"))

@@ -55,7 +55,9 @@ def test_a_store_that_goes_away_in_the_middle_costs_nothing(runs, server, tmp_pa
 
     arrived = pull(job.url, tmp_path / "arrived", what="all")
     kept = [checkpoint.step for checkpoint in job.checkpoints]
-    assert [step for step, _, folder in arrived.checkpoint_folders() if (folder / "manifest.json").exists()] == kept
+    assert [
+        step for step, _, folder in arrived.checkpoint_folders() if (folder / "manifest.json").exists()
+    ] == kept
     assert MetricReader(arrived).read()[0] == MetricReader(job.layout).read()[0]
     assert read_json(arrived.training_json) == job.record
 

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
 from rlnb.errors import RunFormatError, RunNotFound
 from rlnb.run import control, progress
+from rlnb.run.claims import claim
 from rlnb.run.host import ProcessIdentity, boot_id, hostname
 from rlnb.run.layout import RunLayout, write_json
 from rlnb.run.record import Parent, RunRecord, Target, complete_record, read_record, write_record
@@ -45,6 +46,16 @@ def test_a_living_supervisor_is_believed_and_a_dead_one_means_lost(tmp_path):
     assert observe(layout).state is State.LOST
     write_status(layout, Status(State.COMPLETED, 1, dead_process()))
     assert observe(layout).state is State.COMPLETED
+
+
+def test_a_claimed_attempt_that_has_not_reported_is_starting(tmp_path):
+    layout = RunLayout(tmp_path)
+    write_status(layout, Status(State.SUSPENDED, 1, dead_process()))
+    claim(layout, 2, rlnb_version="t")
+    seen = observe(layout)
+    assert (seen.state, seen.status.attempt) == (State.STARTING, 1)
+    write_json(layout.attempt(2), {**asdict(dead_process()), "attempt": 2})
+    assert observe(layout).state is State.SUSPENDED
 
 
 def test_a_reused_pid_is_not_the_supervisor(tmp_path):
