@@ -37,7 +37,6 @@ from rlnb.run.storage import Storage, StoreAddress, open_storage
 
 DONE, BAD_USAGE, SUPERSEDED = 0, 2, 3
 _LONGEST_PAUSE = 60.0
-_LONGEST_ROUND = 30.0
 
 
 class Mirror:
@@ -103,10 +102,10 @@ class Mirror:
                 return DONE
             if latest_attempt(self.layout) > self.attempt:
                 return DONE
-            took = time.monotonic() - began
-            beat = min(settings.heartbeat(), 0.5) if ended else settings.heartbeat()
-            # A slow store is not asked all the time: a round takes a fifth of the time at most.
-            time.sleep(max(0.05, min(_LONGEST_ROUND, max(beat, 4 * took)) if not ended else beat))
+            beat = settings.heartbeat()
+            # A slow store is not asked all the time, but it hears of the supervisor's life often enough.
+            pause = min(max(beat, time.monotonic() - began), 2 * beat)
+            time.sleep(max(0.05, min(pause, 0.5) if ended else pause))
 
     def _publish(self, seen: Scan, status: dict[str, Any] | None, *, ended: bool) -> None:
         try:

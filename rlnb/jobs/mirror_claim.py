@@ -47,7 +47,7 @@ class StoreClaim:
         if self._taken and time.monotonic() - self._checked < BELIEVED:
             return
         names = [entry.name.partition("/")[2] for entry in self.storage.list("attempts/")]
-        newest = max((int(name) for name in names if name.isdigit()), default=0)
+        newest = max((int(name) for name in names if name.isdecimal()), default=0)
         if newest > self.number:
             self._lose(newest)
         if not self._taken:

@@ -28,6 +28,10 @@ class Ledger:
         self._files = {str(n): Stamp(*map(int, s)) for n, s in (saved.get("files") or {}).items()}
         self._logs = {str(n): int(end) for n, end in (saved.get("logs") or {}).items()}
         self._held = {str(n) for n in saved.get("held") or []}
+        pulled = read_json(layout.local / "pulled.json") or {}
+        if pulled.get("url") == store:
+            # What a resumed copy brought along and has dropped since, perhaps before this look.
+            self._held |= {name for name in pulled.get("files") or {} if name.startswith("checkpoints/")}
         self._changed = False
 
     def stamp(self, name: str) -> Stamp | None:

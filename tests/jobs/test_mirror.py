@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -324,3 +326,69 @@ def test_a_store_that_is_the_working_copy_is_refused(tmp_path):
     layout = make_run(tmp_path / "home", str(tmp_path / "home"))
     assert start_mirror(layout).wait(30) == 2
     assert "is its working copy itself; promote to another folder" in report(layout)["last_error"]
+
+
+def test_resumed_on_a_fresh_machine(layout, store, tmp_path):
+    add_checkpoint(layout, 100, chunks=("a",))
+    append(layout, "events.jsonl", '{"kind": "one"}\n')
+    set_state(layout, State.SUSPENDED)
+    assert start_mirror(layout).wait(30) == 0
+    fresh = pull(f"{store}/{ID}", tmp_path / "fresh" / ID)
+    assert contents(fresh) == contents(layout)
+    claim(fresh, 2, rlnb_version="0.1.0")
+    append(fresh, "events.jsonl", '{"kind": "two"}\n')
+    old = add_checkpoint(fresh, 200, chunks=("b",)) and fresh.checkpoint(100, 1)
+    for name in ("manifest.json", "policy.pt"):
+        (old / name).unlink()
+    set_state(fresh, State.COMPLETED, attempt=2)
+    assert start_mirror(fresh, 2).wait(30) == 0
+    again = pull(f"{store}/{ID}", tmp_path / "reader" / ID)
+    left = {name for name in contents(fresh) if not name.startswith("checkpoints/chunks/")}
+    assert {n: contents(again)[n] for n in left} == {n: contents(fresh)[n] for n in left}
+    assert not [name for name in names(store) if "100-a1" in name]
+    assert start_mirror(layout).wait(30) == 3  # the old machine wakes up and publishes nothing
+
+
+def test_a_log_that_another_machine_continued_after_the_pull_is_sent_anew(layout, store, tmp_path):
+    append(layout, "stdout.log", "one\n")
+    set_state(layout, State.SUSPENDED)
+    assert start_mirror(layout).wait(30) == 0
+    fresh = pull(f"{store}/{ID}", tmp_path / "fresh" / ID)
+    append(layout, "stdout.log", "a last word\n")
+    assert start_mirror(layout).wait(30) == 0
+    claim(fresh, 2, rlnb_version="0.1.0")
+    append(fresh, "stdout.log", "two, and longer than what the other wrote\n")
+    set_state(fresh, State.COMPLETED, attempt=2)
+    assert start_mirror(fresh, 2).wait(30) == 0
+    again = pull(f"{store}/{ID}", tmp_path / "reader" / ID)
+    assert again.stdout_log.read_text() == "one\ntwo, and longer than what the other wrote\n"
+
+
+def test_a_log_that_a_library_begins_anew_is_followed(layout, store):
+    append(layout, "progress.csv", "step,return\n1,2\n")
+    storage = open_storage(f"{store}/{ID}")
+
+    def text():
+        parts = whole_parts(storage.list("logs/progress.csv")).get("logs/progress.csv", [])
+        return b"".join(storage.read(part.object_name) for part in chain(parts))
+
+    with mirroring(layout):
+        until(lambda: text() == b"step,return\n1,2\n")
+        (layout.logs / "progress.csv").write_text("step\n")
+        until(lambda: text() == b"step\n")
+
+
+def test_the_mirror_loads_nothing_heavy():
+    code = "import sys, rlnb.jobs.mirror; print([m for m in ('numpy', 'pandas', 'torch', 'pyarrow', 's3fs') if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_a_full_local_disk_does_not_end_the_mirror(layout, store, tmp_path):
+    for path in (layout.mirror_json, layout.local / "mirror-sent.json"):
+        path.mkdir(parents=True)  # neither report nor ledger can be written
+        (path / "x").touch()
+    add_checkpoint(layout, 100)
+    set_state(layout, State.COMPLETED)
+    assert start_mirror(layout).wait(30) == 0
+    assert "checkpoints/100-a1/manifest.json" in names(store)
