@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import math
+import os
 import sys
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
@@ -88,15 +89,29 @@ def closing_words(job: Job) -> str:
     value = summary.get("return_mean")
     learned = "no episode has ended" if value is None else f"learned return {value:.1f}"
     jupyter = Path(sys.executable).with_name("jupyter")
-    command = str(jupyter) if jupyter.exists() else "jupyter"
-    shown = job.executed_notebook or job.folder
+    command = _short(jupyter) if jupyter.exists() else "jupyter"
     return (
         f"{learned} after {summary.get('step') or 0:,} steps\n"
         f"run folder  {job.folder}\n"
         f"store       {job.url}\n"
-        f"open it     {command} lab {shown}\n"
+        f"open it     {command} lab {_short(_shown(job))}\n"
         f"in Python   import rlnb; job = rlnb.job({job.id!r}); job.plot(); job.model('best')"
     )
+
+
+def _shown(job: Job) -> Path:
+    """Returns the executed notebook: in a folder store, where the user looks, else in the working copy."""
+    executed = job.executed_notebook
+    if executed is None:
+        return job.folder
+    stored = Path(job.url.removeprefix("file://")) / executed.name
+    return stored if stored.is_file() else executed
+
+
+def _short(path: Path) -> str:
+    """Returns the path as it is typed from here."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
 
 
 def parse_parameter(text: str) -> tuple[str, Any]:

@@ -100,6 +100,34 @@ def test_the_run_is_read_from_its_store_on_another_machine(shell, promoted, tmp_
     assert rows[-1]["step"] == 1024
 
 
+def test_the_handle_gives_a_plain_model_metrics_and_a_figure(shell, promoted):
+    code = f"""if True:
+        import rlnb
+        job = rlnb.job({promoted["id"]!r})
+        assert job.record["weights_sha256"] == {promoted["weights_sha256"]!r}
+        action, _ = job.model("best").predict([0.0, 0.0, 0.0, 0.0])
+        assert int(action) in (0, 1)
+        assert type(job.model("final")).__module__ == "stable_baselines3.ppo.ppo"
+        assert job.metrics["step"].iloc[-1] == 1024
+        assert len(job.plot().data) > 3
+        assert "completed" in repr(job)
+    """
+    environ = {**os.environ, "RLNB_HOME": str(shell.home)}
+    subprocess.run([sys.executable, "-c", code], env=environ, check=True, timeout=100)
+
+
+@pytest.mark.slow
+def test_a_warm_start_takes_its_checkpoint_along_and_is_verifiable(shell, promoted):
+    warm = EXPERIMENT.replace('"tiny"', '"warm"').replace("seed=seed", f'seed=1, init_from="{promoted["id"]}@best"')
+    write(shell.folder, "warm.ipynb", warm, "rlnb.promote(exp)")
+    run = shell.json("promote", "warm.ipynb", "--wait")
+    assert run["state"] == "completed"
+    begun = [event for event in shell.json("show", run["id"])["events"] if event["kind"] == "init_from"]
+    assert "Training starts with policy, critic of" in begun[0]["message"]
+    assert (shell.folder / "runs" / run["id"] / "data" / "init" / "checkpoints").is_dir()
+    assert shell.json("verify", run["id"])["equal"] is True
+
+
 def test_verify_finds_equal_weights(shell, promoted):
     result = shell.json("verify", promoted["id"])
     assert (result["equal"], result["found"], result["reasons"]) == (True, promoted["weights_sha256"], [])
@@ -107,6 +135,7 @@ def test_verify_finds_equal_weights(shell, promoted):
     assert not any("verify" in row["id"] for row in shell.json("jobs"))
 
 
+@pytest.mark.slow
 def test_a_fork_without_changes_but_the_end_goes_on_exactly(shell, promoted):
     step = promoted["checkpoints"][0]["step"]
     forked = shell.json("fork", promoted["id"], "--step", str(step), "--wait")
