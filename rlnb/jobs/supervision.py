@@ -71,9 +71,17 @@ class Supervision:
         self.queue.leave()
         self._upload_the_rest()
 
-    def abandon(self) -> None:
-        """Ends everything below this process and publishes nothing: the run is another's now."""
+    def abandon(self, why: str) -> None:
+        """Ends everything below this process and publishes nothing: the run is another's now.
+
+        When it is another machine's, whoever looks at this working copy is told so; the mirror,
+        which alone could publish that, is gone.
+        """
         (self.processes or AttemptProcesses(self.layout, self.claim.number)).kill(spare=())
+        if self.mirror.superseded and self.claim.holds():
+            evidence = Evidence(EndKind.SUPERSEDED, why)
+            self.voice.tell("superseded", why)
+            self.voice.say(state=State.LOST, reason=why, evidence=evidence)
 
     # -- attempts -----------------------------------------------------------------------------
     def _attempts(self) -> Verdict:
@@ -165,11 +173,11 @@ class Supervision:
         self.claim.check()
         reap_into(self.processes, self.mirror)
         if self.mirror.superseded:
-            raise Superseded(f"The store holds a newer attempt of {self.layout.id} than {self.claim.number}.")
+            raise Superseded(self._fenced_off())
         if (number := self.signals.preemption()) is not None:
             self.helm.preempt(number)
-        self.helm.hear(self.voice.events, trained=self.layout.training_json.exists())
         beat = self.voice.say(upload_pending=self.mirror.pending_bytes, store=self.mirror.store)
+        self.helm.hear(self.voice.events, trained=self.layout.training_json.exists(), thoroughly=beat)
         if beat:
             self.helm.look_at_disk()
             self._record()
@@ -190,7 +198,7 @@ class Supervision:
             self.claim.check()
             self.mirror.attend(reap(), ended=True)
             if self.mirror.superseded:
-                raise Superseded(f"The store holds a newer attempt of {self.layout.id}.")
+                raise Superseded(self._fenced_off())
             if self.voice.say(upload_pending=self.mirror.pending_bytes, store=self.mirror.store):
                 self._record()
             if self.signals.preemption() is not None:
@@ -198,6 +206,10 @@ class Supervision:
                 break
             if not (self.mirror.done or self.mirror.gave_up):
                 self.signals.wait(TICK * 5)
+
+    def _fenced_off(self) -> str:
+        said = self.mirror.report.get("last_error") or ""
+        return f"the store holds a newer attempt of {self.layout.id} than {self.claim.number}; it goes on there. {said}".strip()
 
     def _mirror_pids(self) -> list[int]:
         return [] if self.mirror.pid is None else [self.mirror.pid]

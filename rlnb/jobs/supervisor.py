@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             supervision.voice.tell("survivors_ended", f"Ended what an earlier attempt had left running: {names}.")
         supervision.run(started_ns=started_ns)
     except Superseded as error:
-        supervision.abandon()
+        supervision.abandon(str(error))
         print(error, file=sys.stderr)
         return SUPERSEDED
     except BaseException:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
+from rlnb import settings
 from rlnb.jobs.processes import descendants, end_all
 from rlnb.run.layout import RunLayout, read_json
 
@@ -30,6 +33,7 @@ class AttemptProcesses:
 
     def start(self, environ: Mapping[str, str]) -> None:
         """Starts the worker."""
+        remove_sockets(self.layout)
         for stale in (self.layout.worker_json, self.layout.kernel_json, self.layout.progress):
             stale.unlink(missing_ok=True)
         reading, self._lifeline = os.pipe()
@@ -104,6 +108,15 @@ class AttemptProcesses:
         if self._lifeline is not None:
             os.close(self._lifeline)
             self._lifeline = None
+        remove_sockets(self.layout)
+
+
+def remove_sockets(layout: RunLayout) -> None:
+    """Removes the sockets of a kernel that has ended; a worker that was killed could not."""
+    about = read_json(layout.kernel_json) or {}
+    folder = Path(str(about.get("connection_file", ""))).parent
+    if folder.parent == settings.sockets_dir():  # whatever the file says, nothing else is touched
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def reap() -> dict[int, int]:

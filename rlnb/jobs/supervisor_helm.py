@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class Helm:
         self._wish = _Wish(Flag.RUN, "")
         self._disk: str | None = None
         self._written: Flag | None = None
+        self._heard_ns = 0
 
     @property
     def flag(self) -> Flag:
@@ -91,13 +93,22 @@ class Helm:
                 message = "the run was resumed" if fresh else "too late: the run was resumed after it was asked"
                 control.acknowledge(self.layout, asked, ok=fresh, message=message)
 
-    def hear(self, events: EventLog, *, trained: bool) -> None:
+    def hear(self, events: EventLog, *, trained: bool, thoroughly: bool = True) -> None:
         """Takes and answers the requests that have arrived.
 
         Args:
             events: where to note them.
             trained: whether training has finished, so that there is nothing to pause.
+            thoroughly: read the folder even when its time says that nothing has changed; a request
+                that arrives within the clock's granularity after a look does not show in it.
         """
+        try:
+            changed_ns = os.stat(self.layout.control).st_mtime_ns
+        except FileNotFoundError:
+            return
+        if changed_ns == self._heard_ns and not thoroughly:
+            return
+        self._heard_ns = changed_ns
         for asked in control.pending(self.layout):
             ok, message = self._answer(asked, trained=trained)
             control.acknowledge(self.layout, asked, ok=ok, message=message)
