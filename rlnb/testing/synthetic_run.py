@@ -112,12 +112,13 @@ class SyntheticRun:
         if state in phases:
             self._progress(phases[state])
 
-    def end(self, state: State = State.COMPLETED, message: str = "") -> None:
-        """Ends the run."""
+    def end(self, state: State = State.COMPLETED, message: str = "", *, upload_pending: int = 0) -> None:
+        """Ends the run; `upload_pending` bytes still wait for the store."""
         kinds = {State.COMPLETED: EndKind.OK, State.STOPPED: EndKind.STOPPED}
         if state is State.COMPLETED:
             self._progress(Phase.FINISHED)
-        self._tell(state, evidence=Evidence(kinds.get(state, EndKind.CELL_ERROR), message))
+        evidence = Evidence(kinds.get(state, EndKind.CELL_ERROR), message)
+        self._tell(state, evidence=evidence, upload_pending=upload_pending)
 
     def answer_requests(self) -> list[Verb]:
         """Acts as the supervisor on requests that wait; returns their verbs."""

@@ -164,4 +164,5 @@ class History:
         self.checkpoints = [at for at in self.checkpoints if at <= step]
         # An earlier attempt that had got further than `step` is no longer part of the one history.
         self.attempts = [mark for mark in self.attempts if mark.step < step]
-        self.attempts.append(Mark(step, f"attempt {attempt}" if attempt is not None else "resumed"))
+        if attempt != 1:  # the first attempt begins the run, it does not take it up
+            self.attempts.append(Mark(step, f"attempt {attempt}" if attempt is not None else "resumed"))

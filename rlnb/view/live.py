@@ -106,13 +106,14 @@ class LiveView:
                 continue
             woken = self._wake.is_set()
             self._wake.clear()
-            if changed or woken or self._forget_answer(began):
+            ended = self.subject.ended
+            if changed or woken or ended or self._forget_answer(began):
                 moved = began
                 self._show()
             # Work, not waiting: a slow store must not slow down the looks at what has arrived.
             worked = time.thread_time() - worked
             self._keep_image()  # seldom, so its time does not count
-            if self.subject.ended:
+            if ended:
                 self._stop.set()
                 return
             idle = began - moved > _IDLE_AFTER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Protocol, TypedDict
 
 from rlnb.run.control import Verb
@@ -12,6 +13,9 @@ from rlnb.view.panels import Panel, panels_of
 from rlnb.view.still import still_image
 from rlnb.view.text import closing_text, job_text
 from rlnb.view.watch import RunWatch
+
+UPLOAD_WAIT = 30.0
+"""Seconds that the view of an ended run stays live to see its upload end, so that the last image is final."""
 
 
 class Button(TypedDict):
@@ -90,6 +94,7 @@ class RunSubject:
 
     def __init__(self, watch: RunWatch, actions: Actions, *, title: str = "") -> None:
         self.watch, self.actions, self.title = watch, actions, title
+        self._final_since: float | None = None
 
     @property
     def key(self) -> str:
@@ -101,19 +106,29 @@ class RunSubject:
 
     @property
     def halted(self) -> str:
+        if self.ended:
+            return "ended"
         state = self.facts.state
         return str(state) if state.final or state in (State.PAUSED, State.SUSPENDED) else ""
 
     @property
     def ended(self) -> bool:
-        return self.facts.state.final
+        if self._final_since is None:
+            return False
+        waited = time.monotonic() - self._final_since
+        return self.facts.upload_pending == 0 or waited > UPLOAD_WAIT
 
     @property
     def version(self) -> int:
         return self.watch.history.version
 
     def poll(self) -> bool:
-        return self.watch.poll()
+        changed = self.watch.poll()
+        if not self.facts.state.final:
+            self._final_since = None
+        elif self._final_since is None:
+            self._final_since = time.monotonic()
+        return changed
 
     def head(self, *, busy: bool = False, answer: str = "") -> Head:
         facts = self.facts
@@ -132,7 +147,7 @@ class RunSubject:
             "value": str(facts.state),
             "state": facts.state_words,
             "tone": str(facts.tone),
-            "ended": facts.state.final,
+            "ended": self.ended,
             "fraction": facts.fraction,
             "progress": facts.progress_words,
             "left": facts.left_words,

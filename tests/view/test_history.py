@@ -57,6 +57,10 @@ def test_an_attempt_that_came_to_nothing_leaves_no_mark():
     assert history.attempts == [Mark(300, "attempt 3")]
 
 
+def test_the_first_attempt_begins_the_run_and_is_no_mark():
+    assert History([{"kind": "rewind", "step": 0, "attempt": 1}, episode(5, 0)]).attempts == []
+
+
 def test_version_changes_with_the_content_only():
     history = History([episode(1, 0)])
     before = history.version

@@ -8,7 +8,7 @@ import pytest
 from rlnb.errors import StoreUnreachable
 from rlnb.run.control import Verb
 from rlnb.run.status import State
-from rlnb.view import live
+from rlnb.view import live, subject
 from rlnb.view.actions import Answer, RunActions
 from rlnb.view.live import LiveView
 from rlnb.view.subject import RunSubject
@@ -218,3 +218,27 @@ def test_a_browser_that_lost_its_connection_gets_an_answer(make_view, until):
     seq = view.widget.seq
     view.widget._msg_callbacks(view.widget, {"verb": "refresh"}, [])
     until(lambda: view.widget.seq > seq)
+
+
+def test_the_last_image_waits_for_the_upload(make_view, run, until):
+    view, output = make_view(), Kept()
+    view.attach(output)
+    view.start()
+    run.end(State.COMPLETED, upload_pending=5_000_000)
+    until(lambda: output.halts)  # in case nobody sees the end of the upload
+    assert "5.0 MB to upload" in output.halts[0][1]
+    assert view.alive
+    assert not output.ends
+    run.end(State.COMPLETED)
+    until(lambda: output.ends)
+    assert "to upload" not in output.ends[0][1]
+
+
+def test_an_upload_that_hangs_does_not_keep_the_view(make_view, run, until, monkeypatch):
+    monkeypatch.setattr(subject, "UPLOAD_WAIT", 0.2)
+    view, output = make_view(), Kept()
+    view.attach(output)
+    view.start()
+    run.end(State.COMPLETED, upload_pending=5_000_000)
+    until(lambda: output.ends)
+    assert "5.0 MB to upload" in output.ends[0][1]
