@@ -122,7 +122,9 @@ class Publisher:
     def _is_sent(self, name: str, stamp: Stamp) -> bool:
         if self._remote.get(name) != stamp.size:
             return False
-        return name.startswith(IMMUTABLE) or self.ledger.stamp(name) == stamp
+        sent = self.ledger.stamp(name)
+        # Without a note of our own (a resumed copy, a lost ledger) an equal size tells for what never changes.
+        return sent == stamp or (sent is None and name.startswith(IMMUTABLE))
 
     def _send(self, name: str, stamp: Stamp) -> bool:
         """Sends a file if it is still what was seen; says whether it is in the store now."""

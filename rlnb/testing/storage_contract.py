@@ -91,7 +91,7 @@ class StorageContract:
             for name in part:
                 self.storage.write(name, b"x")
 
-        threads = [threading.Thread(target=fill, args=(names[start::4],)) for start in range(4)]
+        threads = [threading.Thread(target=fill, args=(names[start::16],)) for start in range(16)]
         for thread in threads:
             thread.start()
         for thread in threads:

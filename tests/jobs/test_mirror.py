@@ -278,7 +278,7 @@ def test_killed_at_random_moments_the_store_is_the_same(layout, store, tmp_path)
 
     def train():
         log = EventLog(layout, attempt=1)
-        for step in range(1, 60):
+        for step in range(1, 43):
             log.append("step", "x" * dice.randrange(2000), step=step)
             append(layout, "metrics/1-0.jsonl", json.dumps({"step": step}) + "\n")
             if step % 6 == 0:

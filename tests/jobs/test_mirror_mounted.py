@@ -45,7 +45,7 @@ def test_killed_at_random_moments_a_mounted_bucket_is_whole(mount, tmp_path):
     layout = make_run(tmp_path / "home", store, exclusive=False)
 
     def train():
-        for step in range(1, 50):
+        for step in range(1, 33):
             append(
                 layout,
                 "metrics/1-0.jsonl",

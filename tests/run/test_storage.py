@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from rlnb.errors import StoreDenied, StoreUnreachable, UsageError
+from rlnb.run.host import hostname
 from rlnb.run.storage import StoreAddress, open_storage, probe
 from rlnb.run.storages.folder import file_system
 from rlnb.testing.seaweed import SeaweedServer
@@ -149,3 +152,16 @@ def test_an_interrupted_write_leaves_the_old_object(tmp_path):
 
 def test_the_file_system_of_a_path_is_known():
     assert file_system(open_storage("/proc/self").root) == "proc"
+
+
+def test_what_a_killed_writer_left_is_swept_away(tmp_path):
+    dead, alive, away = (
+        tmp_path / f".rlnb-upload-{pid}-abc123@{host}"
+        for pid, host in ((999_999_999, hostname()), (os.getpid(), hostname()), (1, "another-machine"))
+    )
+    for path in (dead, alive, away):
+        path.touch()
+    storage = open_storage(str(tmp_path))
+    storage.write("a", b"")
+    assert sorted(os.listdir(tmp_path)) == sorted(["a", alive.name, away.name])
+    assert [entry.name for entry in storage.list()] == ["a"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import uuid
 from collections.abc import Iterable, Iterator
@@ -16,11 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rlnb.errors import RunFormatError, StoreConflict, StoreDenied, StoreError, StoreFull, StoreUnreachable
+from rlnb.run.host import hostname, process_start
 from rlnb.run.layout import safe_join
 from rlnb.run.storage import Entry, StoreMissing
 
 _COPY = 1 << 20
 _TEMPORARY = ".rlnb-upload-"
+_LEFTOVER = re.compile(re.escape(_TEMPORARY) + r"(?P<pid>\d{1,9})-[0-9a-f]+@(?P<host>.+)")
 _NO_RENAME = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.EACCES}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -37,6 +40,7 @@ class FolderStorage:
         self.root = root
         self.url = str(root)
         self._renames: bool | None = None
+        self._swept: set[Path] = set()
 
     @property
     def single_host(self) -> bool:
@@ -116,7 +120,8 @@ class FolderStorage:
         return self._renames
 
     def _replace(self, path: Path, data: bytes | Path) -> None:
-        temporary = path.with_name(f"{_TEMPORARY}{uuid.uuid4().hex}")
+        self._sweep(path.parent)
+        temporary = path.with_name(f"{_TEMPORARY}{os.getpid()}-{uuid.uuid4().hex[:12]}@{hostname()}")
         try:
             self._fill(temporary, data, os.O_EXCL)
             try:
@@ -128,6 +133,16 @@ class FolderStorage:
                 self._fill(path, data, os.O_TRUNC)
         finally:
             temporary.unlink(missing_ok=True)
+
+    def _sweep(self, folder: Path) -> None:
+        """Removes, once a folder, what killed writers of this machine left half-written there."""
+        if folder in self._swept:
+            return
+        self._swept.add(folder)
+        for name in os.listdir(folder):
+            match = _LEFTOVER.fullmatch(name)
+            if match and match["host"] == hostname() and process_start(int(match["pid"])) is None:
+                (folder / name).unlink(missing_ok=True)
 
     def _fill(self, path: Path, data: bytes | Path, flags: int) -> None:
         with pieces(data) as source:
