@@ -44,22 +44,22 @@ class TrainingEnv:
 
     Attributes:
         base: SB3's DummyVecEnv or SubprocVecEnv.
-        design: applies the design.
+        design: applies the design; None for one that changes nothing, which then costs nothing either.
         normalize: VecNormalize, or None.
     """
 
     base: VecEnv
-    design: DesignVecEnv
+    design: DesignVecEnv | None
     normalize: VecNormalize | None
 
     @property
     def outer(self) -> VecEnv:
         """What the model steps."""
-        return self.normalize if self.normalize is not None else self.design
+        return self.normalize or self.design or self.base
 
     def capture(self) -> tuple[dict[str, Any], list[Any]]:
         """Returns the vector level's state, and one state per environment."""
-        state: dict[str, Any] = {"design": self.design.state_dict()}
+        state: dict[str, Any] = {"design": None if self.design is None else self.design.state_dict()}
         if isinstance(self.base, DummyVecEnv):
             state["buffers"] = {
                 "obs": [[key, value.copy()] for key, value in self.base.buf_obs.items()],
@@ -76,7 +76,8 @@ class TrainingEnv:
         if envs is not None:
             for index, one in enumerate(envs):
                 self.base.env_method("rlnb_restore", one, indices=[index])
-            self.design.load_state_dict(state["design"])
+            if self.design is not None and state["design"] is not None:
+                self.design.load_state_dict(state["design"])
             self.base._seeds = list(state["seeds"])
             if isinstance(self.base, DummyVecEnv) and "buffers" in state:
                 for key, value in state["buffers"]["obs"]:
@@ -116,9 +117,11 @@ def make_training_env(
         base = SubprocVecEnv(factories, start_method=spec.start_method)
     else:
         base = DummyVecEnv(factories)
-    applier = DesignApplier(design, base.observation_space, spec.names or (), spec.n_envs)
-    designed = DesignVecEnv(base, applier, total=spec.total_timesteps)
-    normalize = None if spec.normalize is None else VecNormalize(designed, **spec.normalize)
+    designed = None
+    if not (design.reward.is_identity and design.state.is_identity):
+        applier = DesignApplier(design, base.observation_space, spec.names or (), spec.n_envs)
+        designed = DesignVecEnv(base, applier, total=spec.total_timesteps)
+    normalize = None if spec.normalize is None else VecNormalize(designed or base, **spec.normalize)
     return TrainingEnv(base, designed, normalize)
 
 
