@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,27 +30,33 @@ class NotThisRun:
     """What a `promote()` returns inside a job that is not the run it would start.
 
     It takes the place of a `Job`, so that the cells after it run: whatever is asked of it does
-    nothing, says so, and returns the handle itself.
+    nothing, says so, and returns the handle itself. Its attributes are handles, too.
     """
 
-    def __init__(self, name: str, run_id: str) -> None:
-        self._text = f"promote({name!r}) is not part of this run ({run_id})"
+    def __init__(self, name: str, run_id: str, *, asked: str = "") -> None:
+        self._name, self._run_id, self._asked = name, run_id, asked
 
     def __repr__(self) -> str:
         return f"<{self._text}>"
 
-    def __getattr__(self, name: str) -> Callable[..., NotThisRun]:
+    @property
+    def _text(self) -> str:
+        return f"promote({self._name!r}) is not part of this run ({self._run_id})"
+
+    def __getattr__(self, name: str) -> NotThisRun:
         if name.startswith("_"):
             # IPython and copy look for optional methods of this form and must not find them.
             raise AttributeError(name)
+        return NotThisRun(self._name, self._run_id, asked=f"{self._asked}.{name}".lstrip("."))
 
-        def nothing(*_: Any, **__: Any) -> NotThisRun:
-            print(f"{name}() does nothing: {self._text}.")
-            return self
+    def __call__(self, *_: Any, **__: Any) -> NotThisRun:
+        print(f"{self._asked}() does nothing: {self._text}.")
+        return NotThisRun(self._name, self._run_id)
 
-        return nothing
+    def __getitem__(self, key: Any) -> NotThisRun:
+        return self
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[NotThisRun]:
         return iter(())
 
     def __len__(self) -> int:

@@ -124,13 +124,12 @@ def test_a_cell_that_runs_again_counts_anew(run: Inside, training: Training) -> 
 def test_the_handle_of_another_run_does_nothing_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     handle = NotThisRun("other", "exp-1")
     assert repr(handle) == "<promote('other') is not part of this run (exp-1)>"
-    assert handle.evaluate(episodes=3) is handle
-    assert handle.report().wait() is handle
-    assert list(handle) == []
-    assert (
-        "evaluate() does nothing: promote('other') is not part of this run (exp-1)."
-        in capsys.readouterr().out
-    )
+    assert repr(handle.evaluate(episodes=3)) == repr(handle)
+    assert repr(handle.metrics["rollout/ep_rew_mean"].plot(x="step").report()) == repr(handle)
+    assert (list(handle), len(handle), bool(handle)) == ([], 0, True)
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "evaluate() does nothing: promote('other') is not part of this run (exp-1)."
+    assert out[1].startswith("metrics.plot() does nothing")
     assert not hasattr(handle, "_repr_html_")
 
 

@@ -13,8 +13,12 @@ import pytest
 
 import rlnb
 from rlnb import settings
+from rlnb.design.design import Design
+from rlnb.design.reward import RewardSpec, Term
+from rlnb.design.state import StateSpec
 from rlnb.errors import CaptureError, ExperimentError, ParameterError, SecretError, UsageError
 from rlnb.experiment import Experiment
+from rlnb.job import Job
 from rlnb.jobs import capture
 from rlnb.jobs.capture import CellRun
 from rlnb.jobs.executors.local import LocalExecutor
@@ -123,6 +127,42 @@ def test_what_stands_in_the_run_folder(kernel: Kernel, started: list[RunLayout],
     assert json.loads(job.layout.environment_json.read_text())["packages"]["gymnasium"]
     [row] = Index().rows()
     assert (row.id, row.algo, row.env, row.url) == (job.id, "PPO", "CartPole-v1", f"{tmp_path}/runs/{job.id}")
+
+
+class _Lab:
+    """What an Experiment asks of a lab."""
+
+    env = "CartPole-v1"
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def flush(self) -> None:
+        self.file.write_text(self.design().to_yaml())
+
+    def design(self) -> Design:
+        return Design(RewardSpec([Term("upright", "cos(theta)", weight=2.0)]), StateSpec())
+
+
+def test_a_lab_is_flushed_frozen_and_bundled(kernel: Kernel, tmp_path: Path) -> None:
+    lab = _Lab(tmp_path / "cart.yaml")
+    kernel.runs[1] = CellRun(
+        "import rlnb\nexp = rlnb.Experiment('cart', rlnb.Lab('CartPole-v1', design='cart.yaml'))",
+        "e",
+        1.0,
+        True,
+    )
+    job = kernel.promote(Experiment("cart", lab, total_timesteps=1000))
+    assert (job.layout.bundle / "files" / "cart.yaml").read_text() == lab.design().to_yaml()
+    experiment = read_record(job.layout).experiment or {}
+    assert experiment["design"]["reward"]["terms"][0]["expression"] == "cos(theta)"
+
+
+def test_waiting_returns_when_the_run_rests(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[str] = []
+    monkeypatch.setattr(Job, "wait", lambda self: waited.append(self.id) or self)
+    job = kernel.promote(wait=True)
+    assert waited == [job.id]
 
 
 def test_run_all_again_attaches_and_says_so(
