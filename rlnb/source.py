@@ -9,7 +9,7 @@ fetches them.
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Literal
 
 from rlnb import settings
 from rlnb.errors import RlnbError, RunError
@@ -73,7 +73,7 @@ class RunSource:
             self._url = join_run_url(str(read_record(self.layout).store["url"]), self.layout.id)
         return self._url
 
-    def refresh(self, *, what: str = "light", max_age: float = PULL_EVERY) -> None:
+    def refresh(self, *, what: Literal["light", "all"] = "light", max_age: float = PULL_EVERY) -> None:
         """Brings the folder up to date; a working copy of this machine always is.
 
         Args:

@@ -71,3 +71,10 @@ def test_the_text_counts_states(group, members):
 def test_the_figure_shows_mean_and_band(group):
     figure = group.plot()
     assert len(figure.data) >= 3
+
+
+def test_a_group_shows_itself(group, members, capsys):
+    for run in members:
+        run.end()
+    group._ipython_display_()
+    assert "lander-ab12" in capsys.readouterr().out
