@@ -60,6 +60,8 @@ class MirrorReport:
         if condition is Condition.OK:
             if before is not Condition.CONNECTING:
                 self.tell("store_ok", f"The store answers again; {waiting} files waited for it.")
+        elif condition is Condition.SUPERSEDED:
+            self.tell("store_superseded", message)
         else:
             self.tell(f"store_{condition}", f"{message} Training goes on; {waiting} files wait here.")
 
