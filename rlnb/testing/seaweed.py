@@ -78,6 +78,7 @@ class SeaweedServer:
             "-s3.port.iceberg=0", "-s3.port.lance=0", *(f"-{name}={port}" for name, port in self.ports.items()),
         ]  # fmt: skip
         environment = {**os.environ, "AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
+        self.folder.mkdir(parents=True, exist_ok=True)
         with open(self.folder / "weed.log", "ab") as log:
             self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, env=environment, cwd=self.folder, start_new_session=True
