@@ -28,6 +28,9 @@ from rlnb.run.record import Target
 from rlnb.run.secrets import Redactor, describe_secret, find_userinfo, is_secret_name
 from rlnb.run.storage import StoreAddress
 
+#: How an example or a format string begins where a real URL has its password.
+_PLACEHOLDERS = "{<$*%["
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -138,6 +141,9 @@ def prepare(
     refuse_secrets(bundle, texts, redactor)
     findings = list(frozen.findings)
     for number, cell in enumerate(code.cells, start=1):
+        password = find_userinfo(cell.source)
+        if cell.kind == "code" and password and password[0] not in _PLACEHOLDERS:
+            raise SecretError(f"Cell {number} of the notebook holds a URL with a password in it, which would be written down; read it from an environment variable named in env_vars=[…].")  # fmt: skip
         if what := describe_secret(cell.source):
             findings.append(Finding(Level.WARNING, "secret_like", f"Cell {number} holds what looks like {what}, and the notebook is written to the store; read it from an environment variable instead."))  # fmt: skip
     for name in bundle.folders:

@@ -142,7 +142,7 @@ def refuse_secrets(bundle: Bundle, sources: Iterable[tuple[str, str]], redactor:
                 f"{what} holds the value of {name}, which would be written down; "
                 f"read it in the job instead: os.environ[{name!r}] with env_vars=[{name!r}]."
             )
-    for file in bundle.files if redactor else ():
+    for file in bundle.files:
         if name := redactor.find(file.path.read_bytes()):
             raise SecretError(
                 f"The file {file.name} holds the value of {name}; keep secrets out of files a job takes along."

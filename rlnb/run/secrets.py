@@ -23,6 +23,10 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/\s:@'\"]*):([^/\s@'\"]+)@")
+#: The same without its scheme, which may have been shown before the rest arrived.
+_PASSWORD = re.compile(r"://[^/\s:@'\"]*:([^/\s@'\"]+)@")
+#: What may still become such a URL when more text arrives.
+_OPEN_URL = re.compile(r"(?::|:/|://[^/\s@'\"]{0,300})$")
 _SHAPES = {
     "an AWS or OBS access key": re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
     "a GitHub token": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})"),
@@ -85,8 +89,9 @@ def secret_values(environ: Mapping[str, str] | None = None) -> dict[str, str]:
 class Redactor:
     """Replaces secret values in text by `[redacted]`.
 
-    A value is also found in the spellings it takes inside JSON, a Python repr and a URL. Overlapping
-    occurrences are replaced as one, so that no end of either stays behind.
+    A value is also found in the spellings it takes inside JSON, a Python repr and a URL; the password
+    in a URL's userinfo is one wherever it comes from. Overlapping occurrences are replaced as one, so
+    that no end of either stays behind.
 
     Args:
         secrets: Secret value → a name to report; a plain iterable of values is accepted too.
@@ -109,9 +114,6 @@ class Redactor:
         """A redactor for the secrets of an environment (this process's by default) and `extra` values."""
         return cls({**dict.fromkeys(extra, "a secret"), **secret_values(environ)})
 
-    def __bool__(self) -> bool:
-        return bool(self._values)
-
     def __repr__(self) -> str:
         return f"Redactor({len(set(self._names.values()))} secrets)"
 
@@ -129,8 +131,6 @@ class Redactor:
 
     def redact_json(self, value: Any) -> Any:
         """Return a JSON-like value with every string in it (keys too) redacted; the rest unchanged."""
-        if not self._values:
-            return value
         if isinstance(value, str):
             return self.redact(value)
         if isinstance(value, Mapping):
@@ -151,6 +151,8 @@ class Redactor:
             while at >= 0:
                 spans.append((at, at + len(value)))
                 at = text.find(value, at + 1)
+        if "://" in text:
+            spans += [found.span(1) for found in _PASSWORD.finditer(text)]
         merged: list[tuple[int, int]] = []
         for start, end in sorted(spans):
             if merged and start < merged[-1][1]:
@@ -161,13 +163,17 @@ class Redactor:
 
     def _held_from(self, text: str, spans: list[tuple[int, int]]) -> int:
         """Where the part begins that could still become (part of) a secret when more text arrives."""
+        cut = len(text)
         for at in range(max(0, len(text) - self._longest + 1), len(text)):
             tail = text[at:]
             if any(len(value) > len(tail) and value.startswith(tail) for value in self._values):
-                # A finished secret that reaches into the open end is kept whole, or the two
-                # would be replaced separately and the overlap's far end would leak.
-                return next((start for start, end in spans if start < at < end), at)
-        return len(text)
+                cut = at
+                break
+        if url := _OPEN_URL.search(text):
+            cut = min(cut, url.start())
+        # A finished secret that reaches into the open end is kept whole, or the two would be
+        # replaced separately and the overlap's far end would leak.
+        return next((start for start, end in spans if start < cut < end), cut)
 
 
 class RedactedStream:
@@ -179,8 +185,6 @@ class RedactedStream:
 
     def write(self, text: str) -> str:
         """Take a piece; return the redacted text that can no longer be part of a secret."""
-        if not self._redactor:
-            return text
         whole = self._held + text
         spans = self._redactor._spans(whole)
         cut = self._redactor._held_from(whole, spans)

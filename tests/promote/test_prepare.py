@@ -80,6 +80,12 @@ def test_a_secret_in_the_source_is_refused(tmp_path: Path, monkeypatch: pytest.M
         _prepared(tmp_path, "a = 1", "login('abcd-efgh-1')")
 
 
+def test_a_password_in_a_url_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SecretError, match="Cell 1 of the notebook holds a URL with a password in it"):
+        _prepared(tmp_path, "db = connect('postgres://me:hunter2@host/db')")
+    _prepared(tmp_path, "db = connect(f'postgres://me:{password}@host/db')")
+
+
 def test_what_looks_like_a_secret_is_a_warning(tmp_path: Path) -> None:
     [finding] = _prepared(tmp_path, "login('ghp_" + "aB3d" * 9 + "')").findings
     assert finding.message.startswith("Cell 1 holds what looks like a GitHub token")

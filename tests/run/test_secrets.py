@@ -107,9 +107,26 @@ def test_stream_holds_back_no_more_than_it_must() -> None:
     assert stream.flush() == ""
 
 
+def test_a_urls_password_is_redacted_wherever_it_comes_from() -> None:
+    text = "go to postgres://me:hunter2@db/x, not http://h:80/a@b: or s3://key@bucket or x:y\n"
+    expected = "go to postgres://me:[redacted]@db/x, not http://h:80/a@b: or s3://key@bucket or x:y\n"
+    assert Redactor().redact(text) == expected
+    for one, two in itertools.combinations(range(len(text) + 1), 2):
+        stream = Redactor().stream()
+        pieces = [
+            stream.write(text[:one]),
+            stream.write(text[one:two]),
+            stream.write(text[two:]),
+            stream.flush(),
+        ]
+        assert "".join(pieces) == expected
+    for size in (1, 2, 3):
+        stream = Redactor(["hunter2@db"]).stream()
+        pieces = [stream.write(text[at : at + size]) for at in range(0, len(text), size)]
+        assert "hunter" not in "".join([*pieces, stream.flush()])
+
+
 def test_from_environ() -> None:
     redactor = Redactor.from_environ({"A_KEY": "12345678"}, extra=["87654321"])
     assert redactor.redact("12345678/87654321") == "[redacted]/[redacted]"
-    assert bool(redactor)
-    assert not Redactor()
     assert repr(Redactor(["12345678"])) == "Redactor(1 secrets)"
