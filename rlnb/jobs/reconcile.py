@@ -67,7 +67,7 @@ def reconcile(folder: Path | None = None, *, resume: bool = False) -> list[Recon
 
 
 def _put_right(layout: RunLayout, *, resume: bool) -> Reconciled:
-    ended = end_survivors(layout)
+    ended = end_survivors(layout, mirror=resume)
     what = f"; ended {len(ended)} processes that it had left" if ended else ""
     if not resume:
         return Reconciled(layout, f"{layout.id} was lost{what}; it can be resumed.", ended)

@@ -47,8 +47,13 @@ def survivors(layout: RunLayout) -> set[int]:
     return (alive | marked(layout.root)) - _ourselves()
 
 
-def end_survivors(layout: RunLayout) -> dict[int, str]:
+def end_survivors(layout: RunLayout, *, mirror: bool = True) -> dict[int, str]:
     """Ends what earlier attempts left running on this machine.
+
+    Args:
+        layout: the run.
+        mirror: end a mirror, too. One that is left alone sends what is there and ends by itself,
+            which is what a lost run needs that nobody resumes.
 
     Returns:
         pid → role of what was ended.
@@ -58,10 +63,11 @@ def end_survivors(layout: RunLayout) -> dict[int, str]:
     """
     roles = {r.identity.pid: r.role for r in recorded_processes(layout) if r.identity.alive}
     ours = _ourselves()
+    left = set() if mirror else {pid for pid, role in roles.items() if role == "mirror"}
     # The supervisor goes first: it would start a new attempt when it saw its worker die.
     leaders = {pid for pid, role in roles.items() if role == "supervisor"} - ours
     ended = end_all(lambda: leaders & survivors(layout))
-    ended |= end_all(lambda: survivors(layout))
+    ended |= end_all(lambda: survivors(layout) - left)
     return {pid: roles.get(pid, "descendant") for pid in sorted(ended)}
 
 

@@ -109,14 +109,14 @@ def judge(end: AttemptEnd) -> Verdict:
         return Verdict(State.COMPLETED, replace(cause, message=message))
     match end.wish:
         case Wish.SUSPEND:
-            return Verdict(State.SUSPENDED, Evidence(EndKind.SUSPENDED, _halted("suspended", end)))
+            return Verdict(State.SUSPENDED, Evidence(EndKind.SUSPENDED, _halted("suspended", end, cause)))
         case Wish.STOP:
-            return Verdict(State.STOPPED, Evidence(EndKind.STOPPED, _halted("stopped", end)))
+            return Verdict(State.STOPPED, Evidence(EndKind.STOPPED, _halted("stopped", end, cause)))
         case Wish.HANG:
             message = "training made no step for too long and was ended"
             return Verdict(State.FAILED, Evidence(EndKind.HANG, message, log=_LOG), retry=True)
         case Wish.TIMEOUT:
-            message = f"the time limit was reached; {_halted('ended', end)}"
+            message = f"the time limit was reached; {_halted('ended', end, cause)}"
             return Verdict(State.FAILED, Evidence(EndKind.TIMEOUT, message, log=_LOG))
     return Verdict(State.FAILED, cause, retry=_may_retry(cause, end))
 
@@ -179,7 +179,7 @@ def _may_retry(cause: Evidence, end: AttemptEnd) -> bool:
     return bool((end.worker or {}).get("retry", True))
 
 
-def _halted(word: str, end: AttemptEnd) -> str:
+def _halted(word: str, end: AttemptEnd, cause: Evidence) -> str:
     if not end.in_training:
         return f"{word} before training started" + (
             "" if end.step is None else f"; the checkpoint at step {end.step} is the newest"
@@ -189,6 +189,9 @@ def _halted(word: str, end: AttemptEnd) -> str:
     newest = (
         "there is no checkpoint" if end.step is None else f"the newest checkpoint, step {end.step}, is the final one"
     )
+    if (end.worker or {}).get("outcome") in ("cell_error", "kernel_died"):
+        # As when a scheduler's signal has ended the environments' processes, too.
+        return f"{word}, but before a safe point was reached, {cause.message}; {newest}"
     return f"{word} without reaching a safe point in the grace time; {newest}"
 
 

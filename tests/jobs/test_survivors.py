@@ -43,6 +43,14 @@ def test_recorded_and_marked_processes_are_ended(layout, start):
     assert end_survivors(layout) == {}
 
 
+def test_a_mirror_may_be_left_to_its_work(layout, start):
+    mirror, worker = start(), start()
+    record_processes(layout, {mirror.pid: "mirror", worker.pid: "worker"})
+    assert end_survivors(layout, mirror=False) == {worker.pid: "worker"}
+    assert mirror.poll() is None
+    assert end_survivors(layout) == {mirror.pid: "mirror"}
+
+
 def test_a_stranger_with_a_recorded_pid_lives_on(layout, start):
     stranger = start()
     who = asdict(ProcessIdentity.of(stranger.pid))

@@ -97,12 +97,13 @@ def test_what_rlnb_refuses_in_the_worker_is_not_retried():
         (Wish.SUSPEND, {"in_training": True, "at_safe_point": True, "step": 40}, State.SUSPENDED, "suspended at a checkpoint, step 40"),
         (Wish.STOP, {"in_training": True, "step": 30}, State.STOPPED, "stopped without reaching a safe point in the grace time; the newest checkpoint, step 30, is the final one"),
         (Wish.STOP, {"in_training": True}, State.STOPPED, "stopped without reaching a safe point in the grace time; there is no checkpoint"),
+        (Wish.SUSPEND, {"in_training": True, "step": 9, "worker": {"outcome": "cell_error", "cell": CELL}}, State.SUSPENDED, "suspended, but before a safe point was reached, cell 3 raised ValueError: no; the newest checkpoint, step 9, is the final one"),
         (Wish.STOP, {}, State.STOPPED, "stopped before training started"),
         (Wish.SUSPEND, {"step": 7}, State.SUSPENDED, "suspended before training started; the checkpoint at step 7 is the newest"),
     ],
 )  # fmt: skip
 def test_what_was_asked_for_is_what_it_became(wish, changes, state, message):
-    verdict = judge(end(wish=wish, worker={"outcome": "ended"}, **changes))
+    verdict = judge(end(wish=wish, **{"worker": {"outcome": "ended"}, **changes}))
     assert (verdict.state, verdict.evidence.message, verdict.retry) == (state, message, False)
 
 
