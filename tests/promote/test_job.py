@@ -12,6 +12,7 @@ import pytest
 import rlnb
 from rlnb.jobs.notebook import Notebook
 from rlnb.jobs.processes import end_all, marked
+from rlnb.promote import promote_notebook
 from rlnb.run.layout import read_json
 from rlnb.run.record import read_record
 from rlnb.run.status import State
@@ -103,3 +104,30 @@ def test_a_grid_trains_each_member(book: Notebook) -> None:
         assert job.state is State.COMPLETED
         assert (read_record(job.layout).experiment or {})["seed"] == seed
         assert read_record(job.layout).parameters == {"seed": seed}
+
+
+def test_an_allowed_secret_reaches_the_job_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "s3cr3t-Value/42"
+    monkeypatch.setenv("MY_API_KEY", secret)
+    monkeypatch.setenv("OTHER_TOKEN", "never-passed-on")
+    book = notebook(
+        tmp_path,
+        "import os, sys, logging, rlnb\nkey = os.environ['MY_API_KEY']\nassert 'OTHER_TOKEN' not in os.environ\nprint(len(key), 'characters')",
+        "print(key[:5], end='', flush=True)\nprint(key[5:], flush=True)\nprint('end')",
+        "os.write(1, key.encode())\nlogging.getLogger('x').warning('key %s', key)\nkey",
+        "exp = rlnb.Experiment('cart', env='CartPole-v1', total_timesteps=64, n_steps=32, batch_size=16)",
+        "rlnb.promote(exp)",
+        "raise ValueError(f'could not log in with {key}')",
+    )
+    job = promote_notebook(book.path, store=tmp_path / "store", env_vars=["MY_API_KEY"], check=False)
+    job.wait(timeout=180)
+    assert "15 characters" in job.layout.output(1).read_text()
+    assert "could not log in with [redacted]" in job.layout.output(1).read_text()
+    written = [
+        path for root in (job.folder, tmp_path / "store") for path in root.rglob("*") if path.is_file()
+    ]
+    assert len(written) > 20
+    assert [path for path in written if secret.encode() in path.read_bytes()] == []
+    assert [path for path in written if b"never-passed-on" in path.read_bytes()] == []
