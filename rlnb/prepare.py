@@ -148,6 +148,8 @@ def prepare(
             findings.append(Finding(Level.WARNING, "secret_like", f"Cell {number} holds what looks like {what}, and the notebook is written to the store; read it from an environment variable instead."))  # fmt: skip
     for name in bundle.folders:
         findings.append(Finding(Level.INFO, "folder_left_out", f"The folder {name!r} stays here; include=[{name!r}] takes it along."))  # fmt: skip
+    for name in bundle.withheld:
+        findings.append(Finding(Level.WARNING, "secret_file", f"The file {name!r} stays here, since such files hold secrets; pass what the job needs with env_vars=[…]."))  # fmt: skip
     chosen = target or Target(frozen.target, call if frozen.target is not None else 1)
     return Prepared(code, bundle, chosen, kept, tuple(findings), redactor)
 

@@ -46,10 +46,12 @@ class Bundle:
     Attributes:
         files: sorted by name.
         folders: folders that literals name and that are not taken along.
+        withheld: files that literals name and that are not taken along because such files hold secrets.
     """
 
     files: tuple[BundleFile, ...]
     folders: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:

@@ -7,6 +7,7 @@ user includes it. Folders are taken by `include` only: a literal such as "runs" 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from rlnb.jobs.python_source import parse_cell
 from rlnb.run.secrets import Redactor
 
 CAP_BYTES = 50_000_000
+#: Files that hold secrets by convention; only `include` takes them.
+_SECRET_FILES = re.compile(r"\.env(\..+)?|.+\.(pem|key|p12|pfx)|id_[a-z0-9]+|\.netrc|credentials(\.json)?")
 
 
 def collect(
@@ -43,6 +46,7 @@ def collect(
     excluded = [path.resolve() for path in exclude]
     found: dict[str, BundleFile] = {}
     folders: set[str] = set()
+    withheld: set[str] = set()
 
     def take(path: Path, why: str, name: str | None = None) -> None:
         relative = path.relative_to(folder).as_posix() if name is None else name
@@ -55,7 +59,10 @@ def collect(
     for literal in _literals(trees):
         named = _inside(folder, literal)
         if named is not None and named.is_file():
-            take(named, "literal")
+            if _SECRET_FILES.fullmatch(named.name):
+                withheld.add(literal)
+            else:
+                take(named, "literal")
         elif named is not None and named.is_dir() and named != folder and not _skipped(named, excluded):
             folders.add(literal)
     for pattern in include:
@@ -64,7 +71,7 @@ def collect(
     kept = sorted(
         name for name in folders if not any(f.name.startswith(name.strip("./") + "/") for f in found.values())
     )
-    bundle = Bundle(tuple(found[name] for name in sorted(found)), tuple(kept))
+    bundle = Bundle(tuple(found[name] for name in sorted(found)), tuple(kept), tuple(sorted(withheld)))
     if bundle.bytes > CAP_BYTES:
         largest = max(bundle.files, key=lambda file: file.bytes)
         raise CaptureError(

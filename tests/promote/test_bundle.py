@@ -118,6 +118,13 @@ def test_live_modules_are_taken(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     assert _names(bundle) == {"unused.py": "module"}
 
 
+def test_files_that_hold_secrets_by_convention_are_withheld(folder: Path) -> None:
+    for name in (".env", "deploy.pem", "environment.txt"):
+        (folder / name).write_text("x")
+    bundle = collect(folder, ["load_dotenv('.env'); open('deploy.pem'); open('environment.txt')"])
+    assert (list(_names(bundle)), bundle.withheld) == (["environment.txt"], (".env", "deploy.pem"))
+
+
 def test_secrets_are_refused(folder: Path) -> None:
     redactor = Redactor({"topsecret99": "MY_TOKEN"})
     (folder / "lander.yaml").write_text("key: topsecret99")

@@ -98,6 +98,12 @@ def test_a_named_folder_is_reported_and_the_store_is_not(tmp_path: Path) -> None
     assert finding.message == "The folder 'data' stays here; include=['data'] takes it along."
 
 
+def test_a_withheld_file_is_reported(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("")
+    [finding] = _prepared(tmp_path, "load_dotenv('.env')").findings
+    assert finding.message.startswith("The file '.env' stays here, since such files hold secrets")
+
+
 @pytest.mark.parametrize(
     ("store", "resolved"),
     [
