@@ -5,8 +5,6 @@ from __future__ import annotations
 import fcntl
 import getpass
 import os
-import re
-import secrets
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -22,6 +20,7 @@ from rlnb.jobs.bundle import Bundle, write_bundle
 from rlnb.jobs.carrying import to_record
 from rlnb.jobs.collect import refuse_secrets
 from rlnb.jobs.environment import describe_environment, lock_text
+from rlnb.naming import new_run
 from rlnb.prepare import Prepared
 from rlnb.run.host import hostname, utc_now
 from rlnb.run.index import Index, describe_state
@@ -110,7 +109,7 @@ def start_run(prepared: Prepared, asked: Asked) -> RunLayout:
     from rlnb.jobs.executors.local import LocalExecutor
 
     check_asked(asked)
-    layout = _new_folder(asked.name)
+    layout = new_run(asked.name)
     try:
         record = _record(layout, prepared, asked)
         notebook = prepared.notebook.to_json()
@@ -150,20 +149,6 @@ def check_asked(asked: Asked) -> None:
         raise UsageError(f"retries={asked.retries} is negative; give 0 or more.")
     if asked.hold is not None and asked.hold < 0:
         raise UsageError(f"hold={asked.hold} is negative; give seconds, 0 or more.")
-
-
-def _new_folder(name: str) -> RunLayout:
-    """Makes a folder `exp-<date>-<name>-<4 hex>` that nobody has."""
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "run"
-    parent = settings.runs_dir()
-    parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        root = parent / f"exp-{utc_now()[:10]}-{slug}-{secrets.token_hex(2)}"
-        try:
-            root.mkdir(mode=0o700)
-        except FileExistsError:
-            continue
-        return RunLayout(root)
 
 
 def _record(layout: RunLayout, prepared: Prepared, asked: Asked) -> RunRecord:

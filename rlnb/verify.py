@@ -2,7 +2,8 @@
 
 The second run is an ordinary one: a scratch run folder, the same supervisor, worker and kernel, the task
 "verify" in run.yaml (later cells are skipped). A fork is verified from the checkpoint it began with, with
-the changes that its run.yaml records, so that whatever was changed is replayed.
+the changes that its run.yaml records, so that whatever was changed is replayed: a change is always a fork,
+a run's own settings never change.
 """
 
 from __future__ import annotations

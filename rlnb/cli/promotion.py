@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb.cli.following import follow
 from rlnb.cli.output import OK, add_json, print_json
 from rlnb.errors import ParameterError
+from rlnb.run.status import State
 
 if TYPE_CHECKING:
     from rlnb.job import Job
@@ -88,6 +89,8 @@ def closing_words(job: Job) -> str:
     summary = job.summary()
     value = summary.get("return_mean")
     learned = "no episode has ended" if value is None else f"learned return {value:.1f}"
+    if job.state is not State.COMPLETED:
+        learned = f"{job.state.value}, so far {learned}"
     jupyter = Path(sys.executable).with_name("jupyter")
     command = _short(jupyter) if jupyter.exists() else "jupyter"
     return (

@@ -206,6 +206,8 @@ class Supervision:
                 break
             if not (self.mirror.done or self.mirror.gave_up):
                 self.signals.wait(TICK * 5)
+        # Or what was pending at the last heartbeat would be shown for ever.
+        self.voice.say_at_once(upload_pending=self.mirror.pending_bytes, store=self.mirror.store)
 
     def _fenced_off(self) -> str:
         said = self.mirror.report.get("last_error") or ""

@@ -76,6 +76,11 @@ class Voice:
             self._list()
         return beat
 
+    def say_at_once(self, **changes: Any) -> None:
+        """Like `say`, without waiting for the heartbeat: for the last word before this process ends."""
+        self._next_beat = 0.0
+        self.say(**changes)
+
     def _list(self) -> None:
         """Brings the index up to date; a listing is a convenience, so its failure is only logged."""
         from rlnb.run.index import Index
