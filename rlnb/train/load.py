@@ -43,17 +43,12 @@ def load_model(
     observation, action = space_from_dict(spaces["observation"]), space_from_dict(spaces["action"])
     rngs = global_rngs()
     try:
-        # A million rows of replay buffer would be allocated and thrown away with the model.
-        small = spec.with_changes(buffer_size=spec.n_envs) if spec.algorithm.off_policy else spec
-        model = build_bare_model(small, observation, action)
+        model = build_bare_model(spec, observation, action)
     finally:
         restore_global_rngs(rngs)
     restore_networks(model, saved.tensors)
     for name, value in saved.state["numbers"].items():
         setattr(model, name, value)
-    if spec.algorithm.off_policy:
-        model.buffer_size = spec.hyperparameters["buffer_size"]  # type: ignore[attr-defined]
-        model.replay_buffer = None  # type: ignore[attr-defined]
     model.policy.set_training_mode(False)
     return model
 

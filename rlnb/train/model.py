@@ -42,6 +42,9 @@ def build_bare_model(
         spec.live_policy(), None, device=spec.device, verbose=0, _init_setup_model=False, **arguments
     )
     model.observation_space, model.action_space, model.n_envs = observation_space, action_space, spec.n_envs
+    if getattr(model, "target_entropy", None) == "auto":
+        # SB3 asks the environment for it, which is not there.
+        model.target_entropy = -float(action_count(action_space))  # type: ignore[attr-defined]
     model._setup_model()
     model.seed = spec.seed
     return model

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import signal
 import threading
 import time
@@ -14,6 +13,7 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlnb.errors import CheckpointError
+from rlnb.fork import copy_checkpoint
 from rlnb.run.checkpoints import checkpoints
 from rlnb.run.events import read_events
 from rlnb.run.metrics import MetricReader, one_history
@@ -21,7 +21,6 @@ from rlnb.run.progress import Flag, Phase, read_progress, write_flag
 from rlnb.train import session as session_module
 from rlnb.train import writer as writer_module
 from rlnb.train.hashing import crc32, weights_sha256
-
 from tests.train.conftest import Ended
 
 PPO = {"env": "CartPole-v1", "algo": "PPO", "n_envs": 2, "n_steps": 32, "batch_size": 32, "n_epochs": 1,
@@ -240,8 +239,10 @@ def test_a_fork_goes_on_with_changed_hyperparameters(trial):
 
     def forked(**changes):
         fork = trial(**{**PPO, **changes})
-        shutil.copytree(start.folder, fork.layout.checkpoint(start.step, 0))
-        return fork.attempt()
+        copy_checkpoint(start, fork.layout)
+        record = fork.attempt()
+        assert "resumed" in kinds(fork)
+        return record
 
     assert forked()["weights_sha256"] == trial(**PPO).attempt()["weights_sha256"]
     assert forked(learning_rate=1e-2)["weights_sha256"] != forked()["weights_sha256"]
