@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -24,6 +22,17 @@ from rlnb.train.callback_state import capture_callbacks, restore_callbacks
 from rlnb.train.codec import decode_tensors, decode_tree, encode_tensors, encode_tree
 from rlnb.train.layers import restore_space_rng, space_rng
 from rlnb.train.model import loose_tensors, optimizers
+from rlnb.train.moving import (
+    capture_logger,
+    capture_noise,
+    capture_sde,
+    cloned,
+    live_lstm,
+    plain_lstm,
+    restore_logger,
+    restore_noise,
+    restore_sde,
+)
 from rlnb.train.replay import ReplayLog, ReplayPart, restore_replay
 from rlnb.train.space_data import space_to_dict
 from rlnb.train.stateful import global_rngs, restore_global_rngs
@@ -99,8 +108,8 @@ def capture(
         "values": {name: copy.deepcopy(getattr(model, name)) for name in _VALUES},
         "episodes": [dict(one) for one in model.ep_info_buffer or ()],
         "successes": list(model.ep_success_buffer or ()),
-        "logger": _capture_logger(model),
-        "noise": _capture_noise(model.action_noise),
+        "logger": capture_logger(model),
+        "noise": capture_noise(model.action_noise),
         "vector": vector,
         "callbacks": capture_callbacks(callbacks),
         "action_space": space_rng(model.action_space),
@@ -109,13 +118,13 @@ def capture(
         "extra": dict(extra or {}),
     }
     tensors: dict[str, Any] = {
-        "policy": _cloned(model.policy.state_dict()),
-        "optimizers": {name: _cloned(one.state_dict()) for name, one in optimizers(model)},
+        "policy": cloned(model.policy.state_dict()),
+        "optimizers": {name: cloned(one.state_dict()) for name, one in optimizers(model)},
         "loose": {name: one.detach().clone() for name, one in loose_tensors(model)},
-        "sde": _capture_sde(model),
+        "sde": capture_sde(model),
     }
     if getattr(model, "_last_lstm_states", None) is not None:
-        tensors["lstm"] = _cloned(_plain_lstm(model._last_lstm_states))  # type: ignore[attr-defined]
+        tensors["lstm"] = cloned(plain_lstm(model._last_lstm_states))  # type: ignore[attr-defined]
     buffer = getattr(model, "replay_buffer", None)
     rows = None
     if replay is not None and buffer is not None:
@@ -147,15 +156,15 @@ def restore(
     model._num_timesteps_at_start = model.num_timesteps
     model.ep_info_buffer = deque((dict(one) for one in state["episodes"]), maxlen=model._stats_window_size)
     model.ep_success_buffer = deque(state["successes"], maxlen=model._stats_window_size)
-    _restore_logger(model, state["logger"])
+    restore_logger(model, state["logger"])
     env.restore(state["vector"], saved.envs)
     if saved.envs is not None:
         for name, value in state["values"].items():
             setattr(model, name, value)
-        _restore_noise(model.action_noise, state["noise"])
-        _restore_sde(model, saved.tensors["sde"])
+        restore_noise(model.action_noise, state["noise"])
+        restore_sde(model, saved.tensors["sde"])
         if "lstm" in saved.tensors:
-            model._last_lstm_states = _live_lstm(model._last_lstm_states, saved.tensors["lstm"])  # type: ignore[attr-defined]
+            model._last_lstm_states = live_lstm(model._last_lstm_states, saved.tensors["lstm"])  # type: ignore[attr-defined]
     buffer = getattr(model, "replay_buffer", None)
     if buffer is not None and "replay" in state:
         same = restore_replay(buffer, state["replay"], saved.read_chunk)
@@ -224,83 +233,3 @@ def from_payload(read: Callable[[str], bytes], read_chunk: Callable[[str], bytes
         decode_tree(read(ENVS)) if envs else None,
         read_chunk,
     )
-
-
-def _cloned(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone()
-    if isinstance(value, Mapping):
-        return {key: _cloned(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_cloned(inner) for inner in value)
-    return value
-
-
-def _capture_logger(model: BaseAlgorithm) -> dict[str, Any]:
-    logger = model.logger
-    plain = {
-        name: float(value)
-        for name, value in logger.name_to_value.items()
-        if isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    }
-    return {
-        "values": plain,
-        "counts": {name: int(logger.name_to_count[name]) for name in plain if name in logger.name_to_count},
-        "excluded": {name: logger.name_to_excluded.get(name) for name in plain},
-    }
-
-
-def _restore_logger(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
-    logger = model.logger
-    logger.name_to_value.clear()
-    logger.name_to_value.update(state["values"])
-    logger.name_to_count.clear()
-    logger.name_to_count.update(state["counts"])
-    logger.name_to_excluded.clear()
-    logger.name_to_excluded.update(state["excluded"])
-
-
-def _noises(noise: Any) -> list[Any]:
-    return [] if noise is None else list(getattr(noise, "noises", [noise]))
-
-
-def _capture_noise(noise: Any) -> list[Any]:
-    return [np.array(one.noise_prev) if hasattr(one, "noise_prev") else None for one in _noises(noise)]
-
-
-def _restore_noise(noise: Any, state: list[Any]) -> None:
-    for one, value in zip(_noises(noise), state, strict=False):
-        if value is not None and hasattr(one, "noise_prev"):
-            one.noise_prev = np.array(value)
-
-
-def _sde_modules(model: BaseAlgorithm) -> dict[str, Any]:
-    found = {}
-    for name, module in model.policy.named_modules():
-        distribution = getattr(module, "action_dist", None)
-        if hasattr(distribution, "exploration_mat"):
-            found[name] = distribution
-    return found
-
-
-def _capture_sde(model: BaseAlgorithm) -> dict[str, Any]:
-    return {
-        name: {key: getattr(one, key).detach().clone() for key in ("exploration_mat", "exploration_matrices")}
-        for name, one in _sde_modules(model).items()
-    }
-
-
-def _restore_sde(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
-    for name, one in _sde_modules(model).items():
-        for key, tensor in state.get(name, {}).items():
-            setattr(one, key, tensor.to(model.device))
-
-
-def _plain_lstm(states: Any) -> list[list[Any]]:
-    return [list(pair) for pair in states]
-
-
-def _live_lstm(fresh: Any, saved: list[list[Any]]) -> Any:
-    return type(fresh)(*(tuple(one.to(old.device) for one, old in zip(s, f, strict=True)) for s, f in zip(saved, fresh, strict=True)))
-
-
