@@ -49,7 +49,9 @@ def failure(error: BaseException, *, code: int, as_json: bool) -> int:
     message = str(error) or type(error).__name__
     print(f"rlnb: {message}", file=sys.stderr)
     if as_json:
-        print_json({"error": message})
+        # A script that promoted and waited still needs to know which run it was that failed.
+        job = getattr(error, "job", None)
+        print_json({"error": message} if job is None else {"error": message, "run": job.url, "id": job.id})
     return code
 
 

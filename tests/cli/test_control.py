@@ -71,7 +71,9 @@ def test_waiting_for_a_failed_run_is_1_and_says_why(rlnb, run):
     finish(run, State.FAILED, "cell 3 raised")
     code, out, err = rlnb("wait", "7f3a", "--json")
     assert code == 1
-    assert json.loads(out)["error"].startswith(f"{run.layout.id} failed: cell 3 raised")
+    shown = json.loads(out)
+    assert shown["error"].startswith(f"{run.layout.id} failed: cell 3 raised")
+    assert (shown["id"], shown["run"]) == (run.layout.id, f"file://{run.layout.root.parent}/{run.layout.id}")
     assert "rlnb logs" in err
 
 
