@@ -22,7 +22,7 @@ from rlnb.jobs.mirror_ledger import Ledger
 from rlnb.jobs.mirror_logs import LogPublisher
 from rlnb.jobs.mirror_scan import IMMUTABLE, LocalCheckpoint, Scan, Stamp, atomic
 from rlnb.run.layout import RunLayout, read_json, write_atomic
-from rlnb.run.record import read_record
+from rlnb.run.record import RunRecord, read_record
 from rlnb.run.status import State
 from rlnb.run.storage import Storage, StoreMissing
 
@@ -47,6 +47,7 @@ class Publisher:
         self._remote: dict[str, int] = {entry.name: entry.size for entry in storage.list()}
         self._logs = LogPublisher(layout, storage, claim, ledger, self._remote)
         self._before: dict[str, Stamp] = {}
+        self._run_seen: Stamp | None = None
         self._status: bytes | None = None
         self._status_at = float("-inf")
 
@@ -86,8 +87,8 @@ class Publisher:
         self._fetch_requests()
         for name in self._ordinary(scan, early=True):
             self._send(name, scan.files[name])
-        if self._publishable(ended=ended) and "run.yaml" in scan.stamps:
-            self._send_run_yaml(scan.stamps["run.yaml"])
+        if "run.yaml" in scan.stamps:
+            self._send_run_yaml(scan.stamps["run.yaml"], ended=ended)
         self._logs.publish(scan)
         for name in self._ordinary(scan, early=False):
             self._send(name, scan.files[name])
@@ -146,10 +147,22 @@ class Publisher:
         self.ledger.note(name, stamp)
         return True
 
-    def _send_run_yaml(self, stamp: Stamp) -> None:
-        """Once, when nothing in it can change any more."""
-        torn = self._remote.get("run.yaml") != stamp.size and self.ledger.stamp("run.yaml") is None
-        if "run.yaml" not in self._remote or torn:
+    def _send_run_yaml(self, stamp: Stamp, *, ended: bool) -> None:
+        """Once, when nothing in it can change any more.
+
+        Again only where the store's is torn, or is that of a run which had ended before it was complete
+        and was resumed.
+        """
+        if "run.yaml" in self._remote:
+            if stamp in (self._run_seen, self.ledger.stamp("run.yaml")):
+                return
+            self._run_seen = stamp
+            try:
+                if RunRecord.from_yaml(self.storage.read("run.yaml").decode()).complete:
+                    return
+            except (RunError, UnicodeDecodeError, TypeError):
+                pass  # torn
+        if self._publishable(ended=ended):
             self._send("run.yaml", stamp)
 
     def _publishable(self, *, ended: bool) -> bool:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -140,9 +141,7 @@ def test_run_yaml_is_published_once_when_complete(tmp_path, store):
     with mirroring(layout):
         until(lambda: "status.json" in names(store))
         assert "run.yaml" not in names(store)
-        write_record(
-            layout, read_record(layout).__class__(**{**vars(read_record(layout)), "experiment": {"a": 1}})
-        )
+        write_record(layout, replace(read_record(layout), experiment={"a": 1}))
         until(lambda: "run.yaml" in names(store))
         first = open_storage(store).read(f"{ID}/run.yaml")
         layout.run_yaml.write_text(first.decode() + "# edited\n")
@@ -156,6 +155,18 @@ def test_a_run_that_never_reached_promote_is_published_at_its_end(tmp_path, stor
     set_state(layout, State.FAILED)
     assert start_mirror(layout).wait(30) == 0
     assert "run.yaml" in names(store)
+
+
+def test_a_run_that_ended_incomplete_and_was_resumed_is_completed_there_too(tmp_path, store):
+    layout = make_run(tmp_path / "home", store, complete=False)
+    set_state(layout, State.FAILED)
+    assert start_mirror(layout).wait(30) == 0
+    claim(layout, 2, rlnb_version="0.1.0")
+    set_state(layout, State.RUNNING, attempt=2)
+    with mirroring(layout, 2):
+        until(lambda: b'"attempt": 2' in open_storage(store).read(f"{ID}/status.json"))
+        write_record(layout, replace(read_record(layout), experiment={"a": 1}))
+        until(lambda: open_storage(store).read(f"{ID}/run.yaml") == layout.run_yaml.read_bytes())
 
 
 def test_what_a_library_writes_is_mirrored_when_it_stands_still_and_again_when_changed(layout, store):

@@ -137,7 +137,7 @@ class S3Storage:
         for _ in range(3):  # a connection that is cut within the body is not retried below
             answer = self._call("get_object", name, **more)
             try:
-                content: bytes = sync(self._files.loop, answer["Body"].read)
+                content: bytes = sync(self._files.loop, _read_body, answer["Body"])
             except Exception as error:  # aiohttp's and botocore's own trees, all of the network
                 last = error
                 continue
@@ -220,3 +220,10 @@ class S3Storage:
 
 class _EmptyRange(StoreError):
     """The range begins at or behind the object's end."""
+
+
+async def _read_body(body: Any) -> bytes:
+    try:
+        return bytes(await body.read())
+    finally:
+        body.close()  # else a connection that was cut within the body is never given back
