@@ -9,6 +9,7 @@ the environments, the generators and the running values, so that no algorithm en
 from __future__ import annotations
 
 import copy
+import zlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ from rlnb.train.space_data import space_to_dict
 from rlnb.train.stateful import global_rngs, restore_global_rngs
 from rlnb.train.vecenv import TrainingEnv
 
-STATE, TENSORS, ENVS = "state.npz", "tensors.pt", "envs.npz"
+STATE, TENSORS, ENVS = "state.npz", "tensors.pt", "envs.npz.z"
 """Files of a checkpoint."""
 
 _NUMBERS = (
@@ -221,7 +222,8 @@ def to_payload(snapshot: Snapshot, *, replay: Mapping[str, Any] | None) -> dict[
     return {
         STATE: encode_tree(state),
         TENSORS: encode_tensors(snapshot.tensors),
-        ENVS: encode_tree(snapshot.envs),
+        # A MuJoCo state is 0.7 MB, most of it zeros.
+        ENVS: zlib.compress(encode_tree(snapshot.envs), 1),
     }
 
 
@@ -230,6 +232,13 @@ def from_payload(read: Callable[[str], bytes], read_chunk: Callable[[str], bytes
     return Restorable(
         decode_tree(read(STATE)),
         decode_tensors(read(TENSORS)),
-        decode_tree(read(ENVS)) if envs else None,
+        decode_tree(_inflated(read(ENVS))) if envs else None,
         read_chunk,
     )
+
+
+def _inflated(data: bytes) -> bytes:
+    try:
+        return zlib.decompress(data)
+    except zlib.error as error:
+        raise CheckpointError(f"A checkpoint's environments cannot be read ({error}); choose another one.") from None

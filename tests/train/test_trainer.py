@@ -9,8 +9,10 @@ import threading
 import time
 
 import pytest
+import stable_baselines3
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_vec_env
 
 from rlnb.errors import CheckpointError
 from rlnb.fork import copy_checkpoint
@@ -48,6 +50,18 @@ def test_training_seeds_itself(trial):
     torch.manual_seed(99)
     assert trial(**PPO).attempt()["weights_sha256"] == first["weights_sha256"]
     assert trial(**PPO, seed=1).attempt()["weights_sha256"] != first["weights_sha256"]
+
+
+def test_a_design_that_changes_nothing_trains_as_sb3_does(trial):
+    model = stable_baselines3.PPO(
+        "MlpPolicy", make_vec_env("CartPole-v1", n_envs=2, seed=0), seed=0, n_steps=32, batch_size=32, n_epochs=1,
+        device="cpu",
+    )  # fmt: skip
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    model.learn(512)
+    torch.set_num_threads(threads)
+    assert trial(**PPO).attempt()["weights_sha256"] == weights_sha256(model.policy.state_dict())
 
 
 def test_a_crash_before_the_record_does_not_train_again(trial):
