@@ -29,7 +29,7 @@ from rlnb.run.storage import Storage, StoreMissing
 _REQUEST = re.compile(r"control/\d{1,25}-[0-9a-f]{1,32}\.json")
 _LONGEST_REQUEST = 64 << 10
 #: Up to this size a file is read before it is sent, so that a change meanwhile cannot tear it.
-_READ_WHOLE = 8 << 20
+_READ_WHOLE = 4 << 20
 
 
 class Publisher:

@@ -20,7 +20,7 @@ from rlnb.run.storage import Entry, StoreAddress, StoreMissing, check_name
 from rlnb.run.storages.folder import pieces
 
 #: Bytes of one request body; larger objects are sent in parts, so that memory stays bounded.
-PART_SIZE = 8 << 20
+PART_SIZE = 5 << 20  # the least that S3 takes
 #: Seconds between tries of one request. Short: an outage is for the caller to sit out, and botocore's
 #: own retries, which are off, take half a minute to tell of one.
 _PAUSES = (0.1, 0.3, 0.9)
