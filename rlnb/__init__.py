@@ -14,15 +14,24 @@ __version__ = "0.1.0"
 
 #: public name → (module, attribute)
 _PUBLIC = {
-    "CheckReport": ("rlnb.check", "CheckReport"),
+    "CheckReport": ("rlnb.check_report", "CheckReport"),
+    "Clip": ("rlnb.design.state", "Clip"),
+    "Delta": ("rlnb.design.state", "Delta"),
+    "Derive": ("rlnb.design.state", "Derive"),
     "Design": ("rlnb.design.design", "Design"),
     "Experiment": ("rlnb.experiment", "Experiment"),
     "Group": ("rlnb.group", "Group"),
     "Job": ("rlnb.job", "Job"),
     "RewardSpec": ("rlnb.design.reward", "RewardSpec"),
     "RlnbError": ("rlnb.errors", "RlnbError"),
+    "RunningZScore": ("rlnb.design.state", "RunningZScore"),
+    "Scale": ("rlnb.design.state", "Scale"),
+    "Select": ("rlnb.design.state", "Select"),
+    "Shaping": ("rlnb.design.reward", "Shaping"),
     "StateSpec": ("rlnb.design.state", "StateSpec"),
+    "Term": ("rlnb.design.reward", "Term"),
     "Transitions": ("rlnb.design.transitions", "Transitions"),
+    "ZScore": ("rlnb.design.state", "ZScore"),
     "attempt": ("rlnb.job", "attempt"),
     "job": ("rlnb.listing", "job"),
     "jobs": ("rlnb.listing", "jobs"),
@@ -36,11 +45,20 @@ _PUBLIC = {
 __all__ = ["__version__", *sorted(_PUBLIC)]
 
 if TYPE_CHECKING:
-    from rlnb.check import CheckReport as CheckReport
+    from rlnb.check_report import CheckReport as CheckReport
     from rlnb.design.design import Design as Design
     from rlnb.design.reward import RewardSpec as RewardSpec
+    from rlnb.design.reward import Shaping as Shaping
+    from rlnb.design.reward import Term as Term
     from rlnb.design.reward import reward_term as reward_term
+    from rlnb.design.state import Clip as Clip
+    from rlnb.design.state import Delta as Delta
+    from rlnb.design.state import Derive as Derive
+    from rlnb.design.state import RunningZScore as RunningZScore
+    from rlnb.design.state import Scale as Scale
+    from rlnb.design.state import Select as Select
     from rlnb.design.state import StateSpec as StateSpec
+    from rlnb.design.state import ZScore as ZScore
     from rlnb.design.transitions import Transitions as Transitions
     from rlnb.envs.record import record as record
     from rlnb.errors import RlnbError as RlnbError

@@ -56,6 +56,7 @@ def live_modules(folder: Path) -> list[Path]:
         if (
             file
             and file.endswith(".py")
+            and os.path.isfile(file)  # torch.ops and the like name files that are nowhere
             and Path(file).resolve().is_relative_to(folder)
             and not _installed(Path(file))
         ):

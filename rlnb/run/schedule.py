@@ -28,7 +28,12 @@ class LinearSchedule:
     final: float = 0.0
 
     def __call__(self, progress_remaining: float) -> float:
-        """Returns the value; `progress_remaining` falls from 1 to 0 over training."""
+        """Returns the value; `progress_remaining` falls from 1 to 0 over training.
+
+        The last rollout overshoots `total_timesteps` a little; the line ends at its final value,
+        since a learning rate or clip range below zero would undo what was learned.
+        """
+        progress_remaining = max(progress_remaining, 0.0)
         if self.final == 0.0:
             return progress_remaining * self.initial  # the zoo's very arithmetic, so that runs compare
         return self.final + progress_remaining * (self.initial - self.final)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -196,3 +198,12 @@ def test_a_manifest_that_climbs_out_is_refused(layout: RunLayout) -> None:
     layout.bundle_files.unlink()
     with pytest.raises(RunFormatError, match="files.json is missing or torn"):
         lay_out(layout)
+
+
+def test_modules_whose_file_is_nowhere_are_passed_over(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch.ops has the file "_ops.py", which resolves into whatever the working directory is."""
+    nowhere = ModuleType("nowhere")
+    nowhere.__file__ = "_ops.py"
+    monkeypatch.setitem(sys.modules, "nowhere", nowhere)
+    monkeypatch.chdir(folder)
+    assert live_modules(folder) == []

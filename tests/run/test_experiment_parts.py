@@ -22,6 +22,7 @@ def test_a_linear_schedule_falls_to_zero_as_the_zoo_computes_it() -> None:
     schedule = parse_schedule("lin_1e-3")
     assert schedule == LinearSchedule(0.001)
     assert isinstance(schedule, LinearSchedule)
+    assert schedule(-0.01) == 0.0  # the last rollout overshoots
     assert [schedule(1.0), schedule(0.3), schedule(0.0)] == [0.001, 0.3 * 0.001, 0.0]
     assert str(schedule) == "lin_0.001"
 
