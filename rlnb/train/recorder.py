@@ -144,7 +144,8 @@ class Recorder:
             for name, value in row.items()
             if "/" in name and isinstance(value, (int, float))
         ]
-        if mean := self.mean("paid"):
+        mean = self.mean("paid")
+        if mean is not None:
             scalars.append(Summary.Value(tag="rollout/return_mean", simple_value=mean))
         self._tensorboard.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=scalars)))
 

@@ -10,6 +10,7 @@ from rlnb.design.shaping import Shaping
 from rlnb.design.standardize import RunningZScore
 from rlnb.design.state import StateSpec
 from rlnb.design.term import Term
+from tests.train.noisy import Noisy
 
 PPO = {"algo": "PPO", "n_envs": 3, "n_steps": 32, "batch_size": 32, "n_epochs": 2, "total_timesteps": 960}
 SMALL = {"policy_kwargs": {"net_arch": [16, 16]}, "batch_size": 16, "learning_starts": 40, "total_timesteps": 260}
@@ -17,6 +18,11 @@ SMALL = {"policy_kwargs": {"net_arch": [16, 16]}, "batch_size": 16, "learning_st
 CASES = {
     "ppo": {"env": "CartPole-v1", **PPO},
     "ppo-subprocess": {"env": "CartPole-v1", **PPO, "n_envs": 2, "workers": "subprocess"},
+    "ppo-subprocess-lander": {"env": "LunarLander-v3", **PPO, "n_envs": 2, "workers": "subprocess"},
+    "ppo-global-noise": {"env": Noisy, **PPO},
+    "ppo-global-noise-subprocess": {"env": Noisy, **PPO, "n_envs": 2, "workers": "subprocess"},
+    "sac-cheetah-subprocess": {"env": "HalfCheetah-v5", "algo": "SAC", **SMALL, "n_envs": 2, "workers": "subprocess",
+                               "normalize": True},
     "ppo-lander": {"env": "LunarLander-v3", **PPO},
     "ppo-walker": {"env": "BipedalWalker-v3", **PPO},
     "ppo-cheetah-normalized": {"env": "HalfCheetah-v5", **PPO, "normalize": True},
