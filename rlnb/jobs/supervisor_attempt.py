@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
-from rlnb import settings
 from rlnb.jobs.processes import descendants, end_all
+from rlnb.jobs.survivors import remove_sockets
 from rlnb.run.layout import RunLayout, read_json
 
 
@@ -109,14 +107,6 @@ class AttemptProcesses:
             os.close(self._lifeline)
             self._lifeline = None
         remove_sockets(self.layout)
-
-
-def remove_sockets(layout: RunLayout) -> None:
-    """Removes the sockets of a kernel that has ended; a worker that was killed could not."""
-    about = read_json(layout.kernel_json) or {}
-    folder = Path(str(about.get("connection_file", ""))).parent
-    if folder.parent == settings.sockets_dir():  # whatever the file says, nothing else is touched
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def reap() -> dict[int, int]:

@@ -9,8 +9,11 @@ in its environment, which finds what was started after the last record.
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
+from rlnb import settings
 from rlnb.jobs.processes import end_all, marked
 from rlnb.run.host import ProcessIdentity
 from rlnb.run.layout import RunLayout, read_json, write_json
@@ -68,7 +71,17 @@ def end_survivors(layout: RunLayout, *, mirror: bool = True) -> dict[int, str]:
     leaders = {pid for pid, role in roles.items() if role == "supervisor"} - ours
     ended = end_all(lambda: leaders & survivors(layout))
     ended |= end_all(lambda: survivors(layout) - left)
+    if ended:
+        remove_sockets(layout)
     return {pid: roles.get(pid, "descendant") for pid in sorted(ended)}
+
+
+def remove_sockets(layout: RunLayout) -> None:
+    """Removes the sockets of a kernel that has ended; a worker that was killed could not."""
+    about = read_json(layout.kernel_json) or {}
+    folder = Path(str(about.get("connection_file", ""))).parent
+    if folder.parent == settings.sockets_dir():  # whatever the file says, nothing else is touched
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _ourselves() -> set[int]:
