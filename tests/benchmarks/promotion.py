@@ -89,7 +89,7 @@ def started(folder: Path) -> tuple[Job, float]:
 
 
 def in_fresh_home(measure: object) -> object:
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         before = os.environ.get("RLNB_HOME")
         os.environ["RLNB_HOME"] = home
         try:
