@@ -96,7 +96,11 @@ class EnvFactory:
             else:
                 env = self.target(**kwargs)
         except (gym_error.Error, TypeError, ImportError) as error:
-            raise _explained(error, self) from error
+            raise _explained(error, self, kwargs) from error
+        except (AssertionError, ArithmeticError, AttributeError, LookupError, ValueError) as error:
+            if self.target is not None:
+                raise  # a fault of the user's own code: its traceback says more than a sentence
+            raise _explained(error, self, kwargs) from error
         refuse_foreign(env, self.label)
         return env
 
@@ -130,6 +134,8 @@ def resolve_env(env: object, kwargs: Mapping[str, Any] | None = None) -> EnvFact
     Raises:
         EnvError: if there is no such environment (naming the nearest), or it is of the old protocol.
     """
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise EnvError(f"env_kwargs={kwargs!r:.80} is no mapping; write e.g. env_kwargs={{'gravity': -9.8}}")
     if isinstance(env, EnvFactory):
         return env.with_kwargs({**env.kwargs, **kwargs}) if kwargs else env
     if isinstance(env, Mapping):
@@ -139,9 +145,10 @@ def resolve_env(env: object, kwargs: Mapping[str, Any] | None = None) -> EnvFact
     if isinstance(env, str):
         return _from_text(env, dict(kwargs or {}))
     if isinstance(env, gym.Env) or (hasattr(env, "step") and not isinstance(env, type)):
-        refuse_foreign(env, type(env).__name__)
+        name = type(env.unwrapped if isinstance(env, gym.Env) else env).__name__
+        refuse_foreign(env, name)
         raise EnvError(
-            f"env is one {type(env).__name__} that exists already, and training needs several; give its id, "
+            f"env is one {name} that exists already, and training needs several; give its id, "
             "its class, or a function that makes one"
         )
     if isinstance(env, type):
@@ -162,14 +169,21 @@ def _from_object(target: Any, kwargs: dict[str, Any]) -> EnvFactory:
 
 
 def _from_text(text: str, kwargs: dict[str, Any]) -> EnvFactory:
-    _, colon, name = text.partition(":")
-    try:
-        registered = gym.spec(text)
-    except ImportError as error:
-        raise EnvError(f"the module of env={text!r} cannot be imported: {error}") from error
-    except gym_error.Error as error:
-        if colon and name.isidentifier():
+    module, colon, name = text.rpartition(":")
+    if module:
+        try:
+            importlib.import_module(module)  # which may register the id
+        except ImportError as error:
+            raise EnvError(f"env={text!r} cannot be imported: {error}") from error
+        if name not in gym.registry and all(part.isidentifier() for part in name.split(".")):
             return _from_reference(EnvReference(EnvKind.IMPORT, text), kwargs)
+    elif colon or not text.strip():
+        raise EnvError(
+            f"env={text!r} names no environment; give a gymnasium id such as 'CartPole-v1', a class or a function"
+        )
+    try:
+        registered = gym.spec(name)
+    except gym_error.Error as error:
         raise _unknown(text, error) from error
     return EnvFactory(EnvKind.ID, text, kwargs, registered=registered)
 
@@ -235,14 +249,12 @@ def _accepts_seed(env: gym.Env[Any, Any]) -> bool:
 
 
 def _unknown(text: str, error: Exception) -> EnvError:
-    near = did_you_mean(text, gym.registry)
-    return EnvError(
-        f"env={text!r} is no registered gymnasium environment ({_first(error)}).{near} "
-        "Import the package that registers it, or give a class or function"
-    )
+    near = did_you_mean(text.rpartition(":")[2].strip(), gym.registry)
+    remedy = near or f" ({_first(error)}); import the package that registers it, or give a class or function"
+    return EnvError(f"env={text!r} is no registered gymnasium environment{'.' if near else ''}{remedy}")
 
 
-def _explained(error: Exception, factory: EnvFactory) -> Exception:
+def _explained(error: Exception, factory: EnvFactory, kwargs: Mapping[str, Any]) -> Exception:
     """Says in one sentence why an environment could not be made."""
     text = str(error).lower()
     if isinstance(error, (gym_error.DependencyNotInstalled, ImportError)):
@@ -254,13 +266,29 @@ def _explained(error: Exception, factory: EnvFactory) -> Exception:
             f"{factory.label} follows the old reset/step protocol: it is an environment of the old gym package; "
             "wrap it with shimmy.GymV26CompatibilityV0(env=…) (pip install 'shimmy[gym-v26]')"
         )
+    if kwargs:
+        return EnvError(
+            f"{factory.label} cannot be made with {dict(kwargs)}: {_first(error)}; correct env_kwargs"
+        )
+    if isinstance(error, TypeError) and factory.target is not None and _by_the_call(error):
+        return EnvError(
+            f"{factory.label} cannot be made without arguments: {_first(error)}; give them with env_kwargs={{…}}"
+        )
     if factory.target is not None and isinstance(error, (TypeError, ImportError)):
-        if not factory.kwargs:
-            return error  # a fault of the user's own code: its traceback says more than a sentence
-        return EnvError(f"{factory.label} cannot be made with {factory.kwargs}: {_first(error)}")
+        return error  # a fault of the user's own code: its traceback says more than a sentence
     return EnvError(f"{factory.label} cannot be made: {_first(error)}")
+
+
+def _by_the_call(error: TypeError) -> bool:
+    """Whether the call itself did not fit, instead of something inside the function that was called."""
+    return error.__traceback__ is not None and error.__traceback__.tb_next is None
 
 
 def _first(error: Exception) -> str:
     lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__
+    # gymnasium repeats the arguments, which the message names already
+    return (
+        lines[0].partition(" was raised from the environment creator")[0].rstrip(".")
+        if lines
+        else type(error).__name__
+    )

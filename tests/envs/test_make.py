@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -96,9 +97,37 @@ def test_a_cell_defined_environment_is_found_by_name_where_its_cell_has_run(
 
 def test_an_unknown_id_names_the_nearest() -> None:
     with pytest.raises(
-        EnvError, match=r"env='CartPol-v1' is no registered gymnasium environment .*'CartPole-v1'\?"
+        EnvError,
+        match=r"env='CartPol-v1' is no registered gymnasium environment\. Did you mean 'CartPole-v1'\?$",
     ):
         resolve_env("CartPol-v1")
+    with pytest.raises(EnvError, match=r"environment \(Namespace Atari not found.*\); import the package"):
+        resolve_env("Atari/Ping-v77")
+
+
+@pytest.mark.parametrize("text", ["", " ", ":CartPole-v1"])
+def test_no_name_at_all_is_said(text: str) -> None:
+    with pytest.raises(EnvError, match=rf"env='{text}' names no environment; give a gymnasium id such as"):
+        resolve_env(text)
+
+
+def test_a_module_may_register_the_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "registering.py").write_text(
+        "import gymnasium as gym\nimport cells\ngym.register('Registered-v0', entry_point=cells.Counter)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        factory = resolve_env("registering:Registered-v0")
+        assert factory.reference == EnvReference(EnvKind.ID, "registering:Registered-v0")
+        assert (factory.spaces().id, type(factory().unwrapped)) == ("Registered-v0", Counter)
+        with pytest.raises(
+            EnvError, match=r"env='registering:Registerd-v0' .*Did you mean 'Registered-v0'\?"
+        ):
+            resolve_env("registering:Registerd-v0")
+    finally:
+        gym.registry.pop("Registered-v0", None)
+    with pytest.raises(EnvError, match=r"env='no_such_module:A-v0' cannot be imported: No module named"):
+        resolve_env("no_such_module:A-v0")
 
 
 def test_an_unknown_version_is_explained() -> None:
@@ -124,6 +153,8 @@ def test_what_is_no_environment_is_refused(env: Any) -> None:
 def test_an_instance_is_refused() -> None:
     with pytest.raises(EnvError, match=r"env is one Counter that exists already, and training needs several"):
         resolve_env(Counter())
+    with pytest.raises(EnvError, match=r"env is one CartPoleEnv that exists already"):
+        resolve_env(gym.make("CartPole-v1"))
 
 
 @pytest.mark.parametrize("kind", ["OldReset", "DuckTyped", "OldCartPole"])
@@ -207,6 +238,35 @@ def test_a_missing_engine_names_the_extra(words: str, extra: str, monkeypatch: p
 def test_wrong_arguments_are_named() -> None:
     with pytest.raises(EnvError, match=r"Counter cannot be made with \{'lenght': 3\}: .*lenght"):
         resolve_env(Counter, {"lenght": 3})()
+    with pytest.raises(
+        EnvError, match=r"CartPole-v1 cannot be made with \{'gravty': 3\}: .*'gravty'; correct env_kwargs$"
+    ):
+        resolve_env("CartPole-v1", {"gravty": 3})()
+    with pytest.raises(
+        EnvError, match=r"LunarLander-v3 cannot be made with \{'gravity': -20\}: gravity .*between"
+    ):
+        resolve_env("LunarLander-v3", {"gravity": -20})()
+    with pytest.raises(
+        EnvError, match=r"env_kwargs=5 is no mapping; write e\.g\. env_kwargs=\{'gravity': -9\.8\}"
+    ):
+        resolve_env("CartPole-v1", 5)  # type: ignore[arg-type]
+
+
+def test_missing_arguments_are_named_and_own_faults_keep_their_traceback() -> None:
+    class Needs(Counter):
+        def __init__(self, size: int) -> None:
+            super().__init__()
+
+    class Faulty(Counter):
+        def __init__(self) -> None:
+            len(5)  # type: ignore[arg-type]
+
+    with pytest.raises(
+        EnvError, match=r"Needs cannot be made without arguments: .*'size'; give them with env_kwargs"
+    ):
+        resolve_env(Needs)()
+    with pytest.raises(TypeError, match=r"object of type 'int' has no len"):
+        resolve_env(Faulty)()
 
 
 def test_missing_spaces_are_named() -> None:
