@@ -13,6 +13,7 @@ from rlnb.envs.make import EnvFactory, resolve_env
 from rlnb.envs.signals import Signal
 from rlnb.errors import ExperimentError, UsageError
 from rlnb.experiment_design import bound_design, design_of
+from rlnb.experiment_live import read_callbacks, read_names, read_signals
 from rlnb.run.experiment import ExperimentSpec
 from rlnb.run.experiment_yaml import read_experiment
 
@@ -108,17 +109,17 @@ class Experiment:
             )
         if lab is None and env is None:
             raise ExperimentError('the experiment lacks env; add e.g. env="CartPole-v1", or give a lab')
-        self.callbacks = tuple(callbacks)
-        self.signals = dict(signals or getattr(lab, "signals", None) or {})
+        self.callbacks = read_callbacks(callbacks)
+        self.signals = read_signals(signals or getattr(lab, "signals", None) or {})
         self._lab = lab
         self._factory = resolve_env(env if lab is None else lab.env, env_kwargs)
-        self._names = names if names is not None else getattr(lab, "names", None)
+        self._names = read_names(names if names is not None else getattr(lab, "names", None))
         self._reward, self._state, self._design = reward, state, design
         self._given = {
             "name": name, "algo": algo, "policy": policy, "total_timesteps": total_timesteps, "n_envs": n_envs,
             "workers": workers, "start_method": start_method, "normalize": normalize, "seed": seed, "device": device,
             "torch_threads": torch_threads, "deterministic": deterministic, "checkpoint": checkpoint,
-            "stop_when": stop_when, "max_hours": max_hours, "tags": tuple(tags), "init_from": init_from,
+            "stop_when": stop_when, "max_hours": max_hours, "tags": tags, "init_from": init_from,
             "signals": tuple(self.signals), "hyperparameters": hyperparameters,
         }  # fmt: skip
         self._changes: dict[str, Any] = {}

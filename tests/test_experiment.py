@@ -195,7 +195,24 @@ def test_declared_signals_need_functions() -> None:
         ({"env": None}, r"the experiment lacks env; add e\.g\. env=\"CartPole-v1\", or give a lab"),
         ({"total_timesteps": None}, r"the experiment lacks total_timesteps"),
         ({"learning_rte": 1}, r"PPO has no argument 'learning_rte'\. Did you mean 'learning_rate'\?"),
-        ({"total_timestep": 1}, r"PPO has no argument 'total_timestep'"),
+        ({"total_timestep": 1}, r"PPO has no argument 'total_timestep'\. Did you mean 'total_timesteps'\?$"),
+        ({"nenvs": 1}, r"PPO has no argument 'nenvs'\. Did you mean 'n_envs'\?$"),
+        ({"env_kwarg": {}}, r"PPO has no argument 'env_kwarg'\. Did you mean 'env_kwargs'\?$"),
+        ({"lr": 1e-3}, r"PPO has no argument 'lr'\. Did you mean 'learning_rate'\?$"),
+        ({"colour": 1}, r"PPO has no argument 'colour'\. It takes learning_rate, n_steps, "),
+        ({"total_timesteps": 10**30}, r"total_timesteps=10+ is out of range; total_timesteps takes an integer between 1 and"),
+        ({"n_envs": 10**7}, r"n_envs=10000000 is out of range; n_envs takes an integer between 1 and 65536"),
+        ({"seed": None}, r"seed=None is not possible; seed takes an integer between 0 and 4294967295"),
+        ({"tags": 5}, r"tags=5 is no list of words; write e\.g\. tags=\['a', 'b'\]"),
+        ({"names": "abcd"}, r"names='abcd' is no list; write one name for each component, as names=\['x', 'y'\]"),
+        ({"names": 5}, r"names=5 is no list"),
+        ({"policy": None}, r"policy=None is no policy; give one of MlpPolicy, CnnPolicy, MultiInputPolicy, or a class"),
+        ({"policy": Walk}, r"policy=<class '.*Walk'> is no policy; .* or a class derived from SB3's policies"),
+        ({"signals": ["f"]}, r"signals=\['f'\] is no mapping; write e\.g\. signals=\{'force': lambda env"),
+        ({"signals": {"f": 5}}, r"signals\['f'\]=5 is no function; give one that takes the environment and returns a number"),
+        ({"callbacks": [5]}, r"callbacks has 5, which is no callback; derive its class from SB3's BaseCallback, or give"),
+        ({"callbacks": Walk}, r"callbacks has the class Walk; give an object of it: Walk\(…\)"),
+        ({"normalize": {"norm_obs_keys": ["a"]}}, r"norm_obs_keys=\['a'\] names parts of a Dict, .*; leave it out"),
         ({"algo": "SAC"}, r"SAC needs a continuous \(Box\) action space, and CartPole-v1 has Discrete\(2\); use PPO, A2C, DQN"),
         ({"algo": "DQN", "env": "Pendulum-v1"}, r"DQN needs a discrete action space, and Pendulum-v1 has Box.* use PPO, A2C"),
         ({"policy": "CnnPolicy"}, r"policy='CnnPolicy' needs images .* use policy='MlpPolicy'"),
@@ -211,6 +228,46 @@ def test_declared_signals_need_functions() -> None:
 def test_bad_input_is_one_sentence(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ExperimentError, match=message):
         _experiment(**given)
+
+
+class Parts(Walk):
+    """Observes a Dict with a part that is no number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = gym.spaces.Dict(
+            near=gym.spaces.Box(-1, 1, (2,)), kind=gym.spaces.Discrete(3)
+        )
+
+    def reset(self, **_: Any) -> Any:
+        return {"near": np.zeros(2, np.float32), "kind": 0}, {}
+
+    def step(self, action: Any) -> Any:
+        return {"near": np.zeros(2, np.float32), "kind": 0}, 0.0, True, False, {}
+
+
+def test_normalizing_a_dict_names_the_parts_it_can_take() -> None:
+    given: dict[str, Any] = {"env": Parts, "policy": "MultiInputPolicy"}
+    remedy = r"write normalize=\{'norm_obs_keys': \['near'\]\}$"
+    with pytest.raises(
+        ExperimentError, match=rf"the observation's part 'kind', which is of Discrete\(3\); {remedy}"
+    ):
+        _experiment(normalize=True, **given)
+    with pytest.raises(
+        ExperimentError, match=rf"the observation's part 'naer', which is not there; {remedy}"
+    ):
+        _experiment(normalize={"norm_obs_keys": ["naer"]}, **given)
+    spec = _experiment(normalize={"norm_obs_keys": ["near"]}, **given).spec
+    assert spec.normalize is not None
+    assert spec.normalize["norm_obs_keys"] == ["near"]
+    assert _experiment(normalize={"norm_obs": False}, **given).spec.normalize is not None
+
+
+def test_one_callback_needs_no_list() -> None:
+    from stable_baselines3.common.callbacks import StopTrainingOnMaxEpisodes
+
+    one = StopTrainingOnMaxEpisodes(5)
+    assert _experiment(callbacks=one).callbacks == (one,)
 
 
 def test_an_unknown_environment_is_named() -> None:

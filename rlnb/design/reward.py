@@ -10,7 +10,7 @@ The environment's own reward enters as SB3's vector environments pass it on, rou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from rlnb.design.expression import BLOCK, Expression, quiet
 from rlnb.design.rowwise import differing_row
 from rlnb.design.schedule import weight_at
 from rlnb.design.shaping import Shaping
-from rlnb.design.term import Term, TermFunction, compile_for, marked_terms, reward_term
+from rlnb.design.term import Term, TermFunction, compile_for, marked_terms, name_of, reward_term
 from rlnb.design.transitions import Transitions
 from rlnb.errors import DesignError, did_you_mean
 
@@ -71,10 +71,19 @@ class RewardSpec:
 
     def __post_init__(self) -> None:
         given: Sequence[Any] = [self.terms] if isinstance(self.terms, Term | Shaping) else self.terms
-        terms = tuple(Term(_called(part), part) if callable(part) else part for part in given)
+        if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+            given = [given]  # refused below, by its value
+        functions = [callable(part) and not isinstance(part, type) for part in given]
+        terms = tuple(
+            Term(name_of(part), part) if is_function else part
+            for part, is_function in zip(given, functions, strict=True)
+        )
         for part in terms:
             if not isinstance(part, Term | Shaping):
-                raise DesignError(f"A reward is made of Term and Shaping, not of {part!r:.60}.")
+                raise DesignError(
+                    f"A reward is made of terms, not of {part!r:.60}; write rlnb.Term('name', 'expression'), "
+                    "or give a function of a batch."
+                )
         names = [part.name for part in terms]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -264,7 +273,3 @@ def _as_paid(reward: Array) -> Array:
     """Returns the environment's reward as a vector environment passes it on: float64 of its float32."""
     with np.errstate(over="ignore"):
         return np.asarray(reward, dtype=np.float32).astype(np.float64)
-
-
-def _called(function: Callable[..., Any]) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))

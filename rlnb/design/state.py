@@ -7,7 +7,7 @@ resulting observation space follows from the bounds of the environment's and is 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,10 +39,16 @@ class StateSpec:
     ops: Sequence[Operation] = field(default_factory=tuple)
 
     def __post_init__(self) -> None:
+        given: Any = self.ops
+        if isinstance(given, Operation):
+            object.__setattr__(self, "ops", (given,))
+        elif isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+            object.__setattr__(self, "ops", [given])  # refused below, by its value
         for operation in self.ops:
             if not isinstance(operation, Operation):
                 raise DesignError(
-                    f"A state is made of operations ({', '.join(OPERATIONS)}), not of {operation!r:.60}."
+                    f"A state is made of operations ({', '.join(OPERATIONS)}), not of {operation!r:.60}; "
+                    "write e.g. rlnb.Select(['x'])."
                 )
         object.__setattr__(self, "ops", tuple(self.ops))
 

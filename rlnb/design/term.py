@@ -31,7 +31,7 @@ def reward_term(function: F) -> F:
     there so that it need not look at other rows. This is checked (`RewardSpec.check_rowwise`). A term
     with state is an object with `__call__`, `state_dict` and `load_state_dict`.
     """
-    _MARKED[_name_of(function)] = function
+    _MARKED[name_of(function)] = function
     return function
 
 
@@ -70,7 +70,7 @@ class Term:
             object.__setattr__(self, "function", self.expression)
             object.__setattr__(self, "expression", None)
         if self.function is not None and self.python is None:
-            object.__setattr__(self, "python", _name_of(self.function))
+            object.__setattr__(self, "python", name_of(self.function))
         if (self.expression is None) == (self.python is None):
             raise DesignError(
                 f"Term {self.name!r} needs either an expression or a Python function, one of the two."
@@ -170,7 +170,12 @@ def read_clip(clip: object, name: str) -> tuple[float, float] | None:
     )
 
 
-def _name_of(function: TermFunction) -> str:
+def name_of(function: TermFunction) -> str:
+    """Returns the name of a Python term's function, or of its class.
+
+    Raises:
+        DesignError: it has none, as a lambda.
+    """
     name = getattr(function, "__name__", None) or type(function).__name__
     if not str(name).isidentifier():
         raise DesignError(

@@ -28,6 +28,7 @@ def check_spaces(spec: ExperimentSpec, spaces: Spaces, design: Design) -> None:
     if not design.state.is_identity:
         seen = design.state.space(seen, list(spec.names or ()))
     _check_policy(spec, seen)
+    _check_normalize(spec, seen)
     _check_shaping(spec, design)
 
 
@@ -66,6 +67,31 @@ def _check_action(spec: ExperimentSpec, space: gym.Space[Any]) -> None:
         raise ExperimentError(
             f"use_sde=True needs a continuous action space, and {spec.env.value} has {space}"
         )
+
+
+def _check_normalize(spec: ExperimentSpec, space: gym.Space[Any]) -> None:
+    """VecNormalize takes numbers only; of a Dict, the parts that `norm_obs_keys` names."""
+    if spec.normalize is None or not spec.normalize["norm_obs"]:
+        return
+    keys = spec.normalize["norm_obs_keys"]
+    if not isinstance(space, gym.spaces.Dict):
+        if keys is not None:
+            raise ExperimentError(
+                f"normalize.norm_obs_keys={keys} names parts of a Dict, and the agent sees {space}; leave it out"
+            )
+        if not isinstance(space, gym.spaces.Box):
+            raise ExperimentError(
+                f"normalize cannot take observations of {space}; write normalize={{'norm_obs': False}}"
+            )
+        return
+    boxes = [key for key, part in space.spaces.items() if isinstance(part, gym.spaces.Box)]
+    for key in space.spaces if keys is None else keys:
+        if key not in boxes:
+            what = f"of {space.spaces[key]}" if key in space.spaces else "not there"
+            raise ExperimentError(
+                f"normalize cannot take the observation's part {key!r}, which is {what}; "
+                f"write normalize={{'norm_obs_keys': {boxes}}}"
+            )
 
 
 def _check_policy(spec: ExperimentSpec, space: gym.Space[Any]) -> None:

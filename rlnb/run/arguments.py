@@ -97,22 +97,27 @@ class Argument:
     @property
     def takes(self) -> str:
         """What the argument takes, for messages: "an integer >= 1"."""
+        bounds = self._bounds
         words = {
-            Kind.INT: "an integer",
-            Kind.FLOAT: "a number",
+            Kind.INT: f"an integer{bounds}",
+            Kind.FLOAT: f"a number{bounds}",
             Kind.BOOL: "true or false",
-            Kind.SCHEDULE: "a number, 'lin_1e-3', or a function of the progress that remains",
-            Kind.AUTO: "a number, 'auto' or 'auto_0.1'",
-            Kind.FREQUENCY: "an integer or [integer, 'step' or 'episode']",
+            Kind.SCHEDULE: f"a number{bounds}, 'lin_1e-3', or a function of the progress that remains",
+            Kind.AUTO: f"a number{bounds}, 'auto' or 'auto_0.1'",
+            Kind.FREQUENCY: f"an integer{bounds} or [integer, 'step' or 'episode']",
             Kind.NOISE: "an SB3 action noise, 'normal_0.1' or 'ornstein-uhlenbeck_0.1'",
             Kind.CLASS: "a class",
             Kind.MAPPING: "a mapping of keyword arguments",
         }[self.kind]
-        if self.low is not None and self.high is not None:
-            words += f" between {self.low:g} and {self.high:g}"
-        elif self.low is not None:
-            words += f" >= {self.low:g}"
         return words + (" or None" if self.optional else "")
+
+    @property
+    def _bounds(self) -> str:
+        """The allowed range, in words: " >= 1"."""
+        if self.low is not None and self.high is not None:
+            low, high = (int(end) if end == int(end) else end for end in (self.low, self.high))
+            return f" between {low} and {high}"
+        return f" >= {self.low:g}" if self.low is not None else ""
 
     def _within(self, value: _Number, where: str) -> _Number:
         below = self.low is not None and not value >= self.low

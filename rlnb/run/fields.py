@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -40,14 +40,20 @@ _NORMALIZE: Final = {
 _PLAIN: Final = {
     argument.name: argument
     for argument in (
-        Argument("total_timesteps", Kind.INT, None, low=1),
-        Argument("n_envs", Kind.INT, 1, low=1),
+        Argument("total_timesteps", Kind.INT, None, low=1, high=2**63 - 1),
+        Argument("n_envs", Kind.INT, 1, low=1, high=65_536),
         Argument("seed", Kind.INT, 0, low=0, high=2**32 - 1),
         Argument("torch_threads", Kind.INT, 1, low=1),
         Argument("deterministic", Kind.BOOL, True),
         Argument("max_hours", Kind.FLOAT, None, low=0.0, optional=True),
     )
 }
+
+_OTHER_WORDS: Final = {"lr": "learning_rate", "timesteps": "total_timesteps", "num_envs": "n_envs"}
+"""What other libraries call some arguments."""
+
+_PYTHON_ONLY: Final = ("reward", "state", "callbacks", "env_kwargs")
+"""Names that `rlnb.Experiment` takes and run.yaml holds in another form."""
 
 
 def resolve_fields(given: Mapping[str, Any], references: References, *, known: list[str]) -> dict[str, Any]:
@@ -69,7 +75,9 @@ def resolve_fields(given: Mapping[str, Any], references: References, *, known: l
     if values["max_hours"] == 0:
         raise ExperimentError("max_hours=0 would never train; give a number of hours, or None for no limit")
     policy = _policy(given.get("policy", "MlpPolicy"), references)
-    hyperparameters = resolve_hyperparameters(chosen, policy, given.get("hyperparameters") or {}, references)
+    hyperparameters = resolve_hyperparameters(
+        chosen, policy, given.get("hyperparameters") or {}, references, fields=known
+    )
     _check_rollout(chosen, hyperparameters, values["n_envs"])
     workers = _workers(given.get("workers", Workers.DUMMY))
     stop_when = given.get("stop_when")
@@ -96,9 +104,21 @@ def resolve_fields(given: Mapping[str, Any], references: References, *, known: l
 
 
 def resolve_hyperparameters(
-    chosen: Algorithm, policy: Any, given: Mapping[str, Any], references: References
+    chosen: Algorithm,
+    policy: Any,
+    given: Mapping[str, Any],
+    references: References,
+    *,
+    fields: Iterable[str] = (),
 ) -> dict[str, Any]:
     """Returns every argument of the algorithm as plain data, defaults filled in.
+
+    Args:
+        chosen: the algorithm.
+        policy: as resolved.
+        given: what the user gave.
+        references: live objects of the experiment.
+        fields: the experiment's other names, one of which may have been meant by an unknown one.
 
     Raises:
         ExperimentError: for an unknown argument (naming the nearest), or one that rlnb governs.
@@ -107,9 +127,10 @@ def resolve_hyperparameters(
         if key in GOVERNED:
             raise ExperimentError(f"{key} is no hyperparameter here: {GOVERNED[key]}")
         if key not in chosen.by_name:
+            meant = _OTHER_WORDS.get(key, key)
+            near = did_you_mean(meant, [*chosen.by_name, *fields, *_PYTHON_ONLY])
             raise ExperimentError(
-                f"{chosen.name} has no argument {key!r}.{did_you_mean(key, chosen.by_name)} "
-                f"It takes {', '.join(chosen.by_name)}"
+                f"{chosen.name} has no argument {key!r}." + (near or f" It takes {', '.join(chosen.by_name)}")
             )
     resolved = {
         argument.name: argument.plain(given.get(argument.name, argument.default), references)
@@ -134,8 +155,14 @@ def _check_rollout(chosen: Algorithm, values: Mapping[str, Any], n_envs: int) ->
 
 
 def _policy(value: object, references: References) -> Any:
-    if not isinstance(value, str):
+    if isinstance(value, Mapping):
+        return references.freeze(value, "policy")  # as run.yaml holds a class
+    if isinstance(value, type) and any(base.__name__ == "BasePolicy" for base in value.__mro__):
         return references.freeze(value, "policy")
+    if not isinstance(value, str):
+        raise ExperimentError(
+            f"policy={value!r:.80} is no policy; give one of {', '.join(POLICIES)}, or a class derived from SB3's policies"
+        )
     if ":" in value:
         return references.freeze({KEY: value}, "policy")
     if value not in POLICIES:
@@ -205,6 +232,8 @@ def _name(value: object) -> str:
 
 
 def _words(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, Iterable):
+        raise ExperimentError(f"{where}={value!r:.80} is no list of words; write e.g. {where}=['a', 'b']")
     words = (value,) if isinstance(value, str) else tuple(value)
     for word in words:
         if not isinstance(word, str) or not word:

@@ -120,10 +120,35 @@ def resolve_policy(
             f"policy_kwargs.{key} is no argument of {algorithm}'s {policy}.{did_you_mean(key, defaults)} "
             f"It takes {', '.join(sorted(defaults))}"
         )
+    if named.get("net_arch") is not None:
+        _check_layers(
+            named["net_arch"],
+            critic="vf" if _OWN[algorithm] is _ON_POLICY else "qf",
+            split=algorithm not in ("DQN", "QRDQN"),
+        )
     resolved = {key: default if named.get(key) is None else named[key] for key, default in defaults.items()}
     if named.get("net_arch") is None and resolved["features_extractor_class"][KEY] == _EXTRACTOR["CnnPolicy"]:
         resolved["net_arch"] = _IMAGE_ARCH.get(algorithm, [])
     return resolved | _optimizer(algorithm, named, settings)
+
+
+def _check_layers(value: Any, *, critic: str, split: bool) -> None:
+    """Refuses a `net_arch` that is neither sizes of layers nor, for an actor and a critic, two lists of them."""
+    example = f"[64, 64] or {{'pi': [64, 64], '{critic}': [64, 64]}}" if split else "[64, 64]"
+    if isinstance(value, Mapping) and split:
+        if set(value) != {"pi", critic}:
+            raise ExperimentError(
+                f"policy_kwargs.net_arch has the parts {', '.join(map(str, value)) or 'none'}; "
+                f"it needs pi and {critic}, as in {example}"
+            )
+        layers = [size for part in value.values() for size in (part if isinstance(part, list) else [part])]
+    else:
+        layers = value if isinstance(value, list) else [value]
+    for size in layers:
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ExperimentError(
+                f"policy_kwargs.net_arch={value!r:.80} has {size!r:.40} where the size of a layer belongs; write e.g. {example}"
+            )
 
 
 def _optimizer(algorithm: str, named: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -219,7 +219,7 @@ def test_more_than_a_hundred_dimensions_warn():
     names = [f"obs{i}" for i in range(101)]
     with pytest.warns(UserWarning, match="The state has 101 dimensions, more than 100"):
         StateSpec().space(wide, names)
-    assert StateSpec([Select(names[:100])]).space(wide, names).shape == (100,)
+    assert StateSpec(Select(names[:100])).space(wide, names).shape == (100,)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,9 @@ def test_more_than_a_hundred_dimensions_warn():
         (lambda: Clip(low=1, high=-1), "low must not exceed high"),
         (lambda: Clip(low=float("nan")), "low of clip is nan"),
         (lambda: Scale(factor=0), "finite factor other than 0"),
-        (lambda: StateSpec(["x"]), "made of operations .*not of 'x'"),
+        (lambda: StateSpec(["x"]), r"made of operations .*not of 'x'; write e\.g\. rlnb\.Select\(\['x'\]\)"),
+        (lambda: StateSpec(5), "made of operations .*not of 5"),
+        (lambda: StateSpec("x"), "made of operations .*not of 'x'"),
         (lambda: StateSpec([Select(["vz"])]).plan(BOX, NAMES), "select uses 'vz', which is not there"),
         (lambda: StateSpec([Select(["x"]), Clip(["y"])]).plan(BOX, NAMES), "There are: x"),
         (lambda: StateSpec([Derive("x", "y")]).plan(BOX, NAMES), "adds 'x', but that name is taken"),

@@ -17,6 +17,7 @@ from rlnb.errors import ExperimentError, MissingExtra
 from rlnb.run import algorithms
 from rlnb.run.algorithms import ALGORITHMS, GOVERNED, Algorithm, algorithm
 from rlnb.run.arguments import Argument, Kind
+from rlnb.run.experiment import ExperimentSpec
 from rlnb.run.policies import POLICIES, resolve_policy
 from rlnb.run.references import References
 
@@ -148,3 +149,21 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_table_needs_no_torch() -> None:
     code = "import sys, rlnb.run.algorithms, rlnb.run.policies; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("algo", "layers", "message"),
+    [
+        ("PPO", "big", r"net_arch='big' has 'big' where the size of a layer belongs; write e\.g\. \[64, 64\] or \{'pi': .*'vf'"),
+        ("PPO", [64, -5], r"net_arch=\[64, -5\] has -5 where the size of a layer belongs"),
+        ("PPO", [64.0], r"net_arch=\[64\.0\] has 64\.0 where"),
+        ("PPO", {"pi": [4], "v": [4]}, r"net_arch has the parts pi, v; it needs pi and vf, as in"),
+        ("SAC", {"pi": [4], "vf": [4]}, r"net_arch has the parts pi, vf; it needs pi and qf, as in"),
+        ("DQN", {"pi": [4]}, r"net_arch=\{'pi': \[4\]\} has \{'pi': \[4\]\} where the size of a layer belongs; write e\.g\. \[64, 64\]$"),
+    ],
+)  # fmt: skip
+def test_layers_that_are_none_are_refused(algo: str, layers: object, message: str) -> None:
+    env = {"kind": "id", "value": "CartPole-v1"}
+    hyperparameters = {"policy_kwargs": {"net_arch": layers}}
+    with pytest.raises(ExperimentError, match=message):
+        ExperimentSpec.resolve(env=env, total_timesteps=5, algo=algo, hyperparameters=hyperparameters)
