@@ -248,7 +248,11 @@ def test_an_argument_is_made_plain(kind: Kind, value: Any, expected: Any) -> Non
         (Kind.FLOAT, "fast", r"x='fast' is no finite number"),
         (Kind.FLOAT, math.nan, r"x=nan is no finite number"),
         (Kind.BOOL, 1, r"x=1 is neither true nor false"),
-        (Kind.AUTO, "automatic", r"x='automatic' cannot be read; x takes a number >= 1, 'auto' or 'auto_0\.1'"),
+        (
+            Kind.AUTO,
+            "automatic",
+            r"x='automatic' cannot be read; x takes a number >= 1, 'auto' or 'auto_0\.1'",
+        ),
         (
             Kind.FREQUENCY,
             (5, "epoch"),
