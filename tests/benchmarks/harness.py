@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.metadata
 import json
 import os
 import platform
@@ -24,7 +25,7 @@ class Figure:
         value: the median.
         unit: "ratio", "ms", "us", "s", "MB".
         target: the bound, e.g. ">= 0.97".
-        spread: lowest and highest of the single measurements, or None.
+        spread: lowest and highest of the single measurements, or None; in results.json only.
     """
 
     name: str
@@ -44,10 +45,9 @@ class Figure:
         }[relation]
 
     def line(self) -> str:
-        spread = f"  ({self.spread[0]:.4g} .. {self.spread[1]:.4g})" if self.spread else ""
-        return (
-            f"{self.name} {self.value:.4g} {self.unit} {self.target} {'ok' if self.ok else 'MISSED'}{spread}"
-        )
+        """Returns `name value unit target ok`: five words, so that a script can split at spaces."""
+        bound = self.target.replace(" ", "")
+        return f"{self.name} {self.value:.4g} {self.unit} {bound} {'ok' if self.ok else 'MISSED'}"
 
 
 Measure = Callable[[], Figure]
@@ -94,6 +94,19 @@ def timed(function: Callable[[], object], repeats: int) -> list[float]:
     return seconds
 
 
+def machine() -> dict[str, str | int | None]:
+    """Returns what the figures depend on: processor, cores, and the versions of what is measured against."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "")
+    packages = ("numpy", "torch", "stable_baselines3", "papermill")
+    return {
+        "cpu": model or platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        **{package: importlib.metadata.version(package) for package in packages},
+    }
+
+
 def run(names: list[str]) -> int:
     """Measures and prints the named figures, all by default; writes results.json."""
     wanted = names or list(_REGISTERED)
@@ -103,9 +116,9 @@ def run(names: list[str]) -> int:
         return 2
     results = json.loads(RESULTS.read_text())["figures"] if RESULTS.exists() else {}
     for name in wanted:
+        load = os.getloadavg()[0]  # what else the machine was doing when the measurement began
         measured = _REGISTERED[name]()
         print(measured.line(), flush=True)
-        results[name] = {**asdict(measured), "ok": measured.ok}
-        machine = {"cpu": platform.processor() or platform.machine(), "cores": os.cpu_count()}
-        RESULTS.write_text(json.dumps({"machine": machine, "figures": results}, indent=1) + "\n")
+        results[name] = {**asdict(measured), "ok": measured.ok, "load": round(load, 2)}
+        RESULTS.write_text(json.dumps({"machine": machine(), "figures": results}, indent=1) + "\n")
     return 0
