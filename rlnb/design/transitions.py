@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -177,7 +177,12 @@ class Transitions:
 
     def with_reward(self, reward: Array) -> Transitions:
         """Returns the same transitions with another reward column, float64 (n,)."""
-        return replace(self, reward=reward)
+        # At every step of training, where `dataclasses.replace` would take a tenth of the design's time. What
+        # was computed from the other columns stays valid; the namespace holds the old reward.
+        other = object.__new__(Transitions)
+        other.__dict__.update(self.__dict__, reward=reward)
+        other.__dict__.pop("namespace", None)
+        return other
 
     @staticmethod
     def concat(batches: Iterable[Transitions]) -> Transitions:

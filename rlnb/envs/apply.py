@@ -117,7 +117,7 @@ class DesignApplier:
             EnvError: if `reset` has not been called.
         """
         rewards = np.asarray(env_rewards, dtype=np.float32)
-        ended = np.flatnonzero(dones)
+        (ended,) = np.asarray(dones).nonzero()
         if self._pays_env:
             self._sums.add_environment(rewards)
         else:

@@ -43,7 +43,7 @@ class EpisodeSums:
         if names != self._names:
             self._names = names
             self._weighted, self._plain = np.zeros((len(names), self._n)), np.zeros((len(names), self._n))
-        values = np.stack(list(result.terms.values())) if names else self._plain
+        values = np.array(list(result.terms.values())) if names else self._plain
         weights = np.array([result.weights[name] for name in names])
         with np.errstate(all="ignore"):  # a NaN is found and named elsewhere
             self._paid += result.total

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
 from rlnb.envs.apply import DesignApplier
@@ -44,7 +43,7 @@ class DesignVecEnv(VecEnvWrapper):
         self.steps += self.num_envs
         obs, rewards, infos = self.applier.step(raw, self._actions, rewards, dones, infos, progress=progress)
         if self._pays:
-            for index in np.flatnonzero(dones):
+            for index in dones.nonzero()[0]:
                 episode = infos[index].get("episode")
                 if episode is not None:
                     episode["r"] = round(infos[index]["rlnb.episode"]["return"], 6)
