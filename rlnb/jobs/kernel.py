@@ -16,6 +16,8 @@ from typing import Any
 
 from rlnb.jobs.processes import descendants, end_all, marked
 from rlnb.run import identity
+from rlnb.run.appending import redact_with
+from rlnb.run.secrets import Redactor
 
 #: Set by the worker: the descriptor whose end of file says that the supervisor is gone.
 LIFELINE = "RLNB_LIFELINE"
@@ -30,6 +32,7 @@ _OOM_SCORE = 300
 def main(argv: list[str] | None = None) -> None:
     """Runs a kernel until it is told to shut down or its supervisor is gone."""
     run = identity.bind_from_environment()
+    redact_with(Redactor.from_environ().redact)
     lifeline = os.environ.pop(LIFELINE, None)
     if lifeline is not None:
         os.set_inheritable(int(lifeline), False)
@@ -63,7 +66,9 @@ def _make_app() -> Any:
         def init_path(self) -> None:
             """Adds the working directory where IPython does, which it leaves out under `-P`."""
             if "" not in sys.path:
-                at = next((n for n, p in enumerate(sys.path) if p.endswith(("site-packages", "dist-packages"))), 0)
+                at = next(
+                    (n for n, p in enumerate(sys.path) if p.endswith(("site-packages", "dist-packages"))), 0
+                )
                 sys.path.insert(at, "")
 
         def log_connection_info(self) -> None:

@@ -4,8 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+_redact: Callable[[str], str] | None = None
+
+
+def redact_with(redact: Callable[[str], str] | None) -> None:
+    """Has everything that this process appends pass through `redact`; None ends it.
+
+    The kernel of a job calls it: messages and metric names may quote whatever the notebook's code
+    has put into them, a secret that the user let in included.
+    """
+    global _redact
+    _redact = redact
+
+
+def redacted(text: str) -> str:
+    """Returns text as this process may append it."""
+    return text if _redact is None else _redact(text)
 
 
 def append_lines(path: Path, text: str) -> None:
@@ -19,7 +37,7 @@ def append_lines(path: Path, text: str) -> None:
     try:
         size = os.fstat(handle).st_size
         torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
-        data = (("\n" if torn else "") + text).encode()
+        data = (("\n" if torn else "") + redacted(text)).encode()
         written = os.write(handle, data)
         while written < len(data):  # only on a nearly full disk
             written += os.write(handle, data[written:])

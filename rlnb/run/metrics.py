@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rlnb.run.appending import read_from
+from rlnb.run.appending import read_from, redacted
 from rlnb.run.layout import RunLayout
 
 if TYPE_CHECKING:
@@ -30,10 +31,18 @@ class MetricLog(Protocol):
     """Seam: where metric rows go and come from."""
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Adds one row; it is readable by others at the latest after `flush`."""
+        """Adds one row; it is readable by others at the latest after `flush`.
+
+        Raises:
+            OSError: it could not be written (a full disk); it is kept, and `flush` tries again.
+        """
 
     def flush(self) -> None:
-        """Hands everything appended to the operating system."""
+        """Hands everything appended to the operating system.
+
+        Raises:
+            OSError: it could not be written; nothing is lost, call again.
+        """
 
     def read(self, cursor: Cursor | None = None) -> tuple[list[Row], Cursor]:
         """Returns the whole rows after the cursor, and the cursor after them."""
@@ -54,22 +63,37 @@ class JsonlMetricLog:
         self._sequence = max(taken, default=-1)
         self._handle: int | None = None
         self._size = 0
+        self._owed = b""  # what a full disk has not taken yet
+        self._within = False  # whether the file ends within a line
+        self._turn = threading.Lock()  # checkpoints are noted by the thread that writes them
         self._reader = MetricReader(layout)
 
     def append(self, row: Mapping[str, Any]) -> None:
         line = _encode({"time": round(time.time(), 3), **row})
-        if self._handle is None or self._size + len(line) > self.segment_bytes:
-            self._open_next()
-        assert self._handle is not None
-        self._size += os.write(self._handle, line)
+        with self._turn:
+            self._owed += line
+            self._write()
 
     def flush(self) -> None:
-        """Nothing waits: each row is one write, visible to readers at once."""
+        with self._turn:
+            self._write()
+
+    def _write(self) -> None:
+        while self._owed:
+            full = self._size + len(self._owed) > self.segment_bytes and not self._within
+            if self._handle is None or (full and self._size):
+                self._open_next()
+            assert self._handle is not None
+            written = os.write(self._handle, self._owed)
+            self._size += written
+            self._owed = self._owed[written:]
+            self._within = bool(self._owed)
 
     def read(self, cursor: Cursor | None = None) -> tuple[list[Row], Cursor]:
         return self._reader.read(cursor)
 
     def close(self) -> None:
+        """Closes the file."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -127,9 +151,9 @@ def frame(layout: RunLayout) -> pd.DataFrame:
 
 def _encode(row: Mapping[str, Any]) -> bytes:
     try:
-        return (json.dumps(row) + "\n").encode()
+        return (redacted(json.dumps(row)) + "\n").encode()
     except TypeError:  # NumPy scalars and the like: pay for the conversion only when there are any
-        return (json.dumps(row, default=_plain) + "\n").encode()
+        return (redacted(json.dumps(row, default=_plain)) + "\n").encode()
 
 
 def _plain(value: Any) -> Any:

@@ -7,10 +7,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlnb.run.appending import append_lines, parse_lines
+from rlnb.run.appending import append_lines, parse_lines, redact_with
 from rlnb.run.events import EventLog, read_events
 from rlnb.run.layout import RunLayout
 from rlnb.run.metrics import JsonlMetricLog, MetricReader, frame, one_history
+from rlnb.run.secrets import Redactor
 
 
 def test_rows_come_back_from_a_cursor_over_segments_and_attempts(tmp_path):
@@ -80,3 +81,16 @@ def test_events_are_sentences_with_step_and_attempt(tmp_path):
     )
     assert event.data == {"checkpoint": "500-a1"}
     assert event.time.endswith("Z")
+
+
+def test_what_a_process_appends_is_redacted(tmp_path):
+    layout = RunLayout(tmp_path)
+    redact_with(Redactor({"hunter2-hunter2": "DB_PASSWORD"}).redact)
+    try:
+        EventLog(layout).append("note", "logged in with hunter2-hunter2", token="hunter2-hunter2")
+        JsonlMetricLog(layout, 1).append({"kind": "train", "step": 1, "note": "hunter2-hunter2"})
+    finally:
+        redact_with(None)
+    (event,), (row,) = read_events(layout), MetricReader(layout).read()[0]
+    assert (event.message, event.data) == ("logged in with [redacted]", {"token": "[redacted]"})
+    assert row["note"] == "[redacted]"
