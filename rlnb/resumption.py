@@ -16,6 +16,7 @@ from rlnb.run.claims import attempt_owner, latest_attempt
 from rlnb.run.control import Verb
 from rlnb.run.host import ProcessIdentity, hostname
 from rlnb.run.layout import RunLayout
+from rlnb.run.progress import Flag, FlagReader
 from rlnb.run.record import RunRecord, read_record
 from rlnb.run.status import Observation, State
 from rlnb.source import RunSource
@@ -46,7 +47,7 @@ def resume(
     source.refresh(max_age=0)
     seen = _look_long_enough(source)
     run_id, state = source.layout.id, seen.state
-    if state is State.PAUSED and not seen.silent and not takeover:
+    if (state is State.PAUSED or _is_about_to_pause(source, seen)) and not seen.silent and not takeover:
         return source.layout, source.ask(Verb.RESUME, timeout=timeout).message
     if state is State.COMPLETED:
         raise UsageError(
@@ -78,6 +79,11 @@ def _look_long_enough(source: RunSource) -> Observation:
             return seen
         time.sleep(0.2)
     return seen
+
+
+def _is_about_to_pause(source: RunSource, seen: Observation) -> bool:
+    """Whether a pause was asked that training has not come to, so that resuming takes it back."""
+    return seen.state in (State.STARTING, State.RUNNING) and FlagReader(source.layout).read() is Flag.PAUSE
 
 
 def _has_supervisor(source: RunSource, seen: Observation) -> bool:

@@ -106,6 +106,8 @@ class RunSource:
             self._send(request_id)
         patience = timeout if timeout is not None else (REMOTE_PATIENCE if self.remote else LOCAL_PATIENCE)
         answer = self._await(request_id, patience)
+        if answer is None and not (seen := self.observe()).state.living:
+            raise RunError(f"{self.layout.id} ended before it heard of {str(verb)!r}: it is {seen.state}.")
         if answer is None:
             raise RunError(
                 f"{self.layout.id} did not answer {str(verb)!r} within {patience:g} s; the request stays "
@@ -135,4 +137,7 @@ class RunSource:
             answer = acknowledgement(self.layout, request_id)
             if answer is not None or time.monotonic() > deadline:
                 return answer
+            if not self.remote and not self.observe().state.living:
+                # It has ended; an answer that was written just before is there now or never.
+                return acknowledgement(self.layout, request_id)
             time.sleep(0.5 if self.remote else 0.05)

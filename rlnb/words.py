@@ -77,14 +77,16 @@ def failure_text(layout: RunLayout, seen: Observation) -> str:
     lines = [f"{layout.id} {seen.state.value}: {_cause(evidence, seen)}"]
     if evidence is not None and evidence.cell:
         cell = evidence.cell
-        lines.append(f"cell {cell.get('number', '?')}: {cell.get('ename', 'error')}: {cell.get('evalue', '')}")
+        if cell.get("ename"):  # else the kernel ended in that cell, which the cause says already
+            lines.append(f"cell {cell.get('number', '?')}: {cell['ename']}: {cell.get('evalue', '')}")
         lines += _traceback(cell.get("traceback") or [])
     log = layout.root / evidence.log if evidence is not None and evidence.log else layout.stdout_log
     name = shlex.quote(layout.id)
+    go_on = "go on from the newest checkpoint" if known_checkpoints(layout) else "try again from the start"
     lines += [
         f"log:  {log}",
         f"more: rlnb logs {name}   rlnb show {name}",
-        f"go on from the newest checkpoint: rlnb resume {name}",
+        f"{go_on}: rlnb resume {name}",
     ]
     return "\n".join(lines)
 

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from rlnb.cli.following import follow
-from rlnb.cli.output import OK, add_json, add_run, print_json
+from rlnb.cli.output import OK, add_json, add_run, count, print_json, seconds
 from rlnb.cli.promotion import parse_parameter
 from rlnb.errors import UsageError
 
@@ -25,7 +25,7 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
     for verb, text in _VERBS.items():
         parser = commands.add_parser(verb, help=text)
         add_run(parser)
-        parser.add_argument("--timeout", type=float, help="seconds to wait for the acknowledgement")
+        parser.add_argument("--timeout", type=seconds, help="seconds to wait for the acknowledgement")
         add_json(parser)
         parser.set_defaults(run=change, verb=verb)
 
@@ -36,14 +36,14 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
         help="resume here although another machine ran it and the store cannot fence it off",
     )  # fmt: skip
     resume.add_argument("--trust", action="store_true", help="run a bundle that is not in this machine's index")
-    resume.add_argument("--timeout", type=float, help="seconds to wait for the acknowledgement")
+    resume.add_argument("--timeout", type=seconds, help="seconds to wait for the acknowledgement")
     resume.add_argument("--wait", action="store_true", help="follow the run to its end")
     add_json(resume)
     resume.set_defaults(run=resume_run)
 
     fork = commands.add_parser("fork", help="start a new run from a checkpoint of this one")
     add_run(fork)
-    fork.add_argument("--step", type=int, help="the checkpoint at or before this step (default: the newest)")
+    fork.add_argument("--step", type=count, help="the checkpoint at or before this step (default: the newest)")
     fork.add_argument(
         "-c", "--change", action="append", default=[], metavar="NAME=VALUE",
         help="an experiment setting that differs, e.g. learning_rate=1e-4; repeatable",
@@ -56,7 +56,7 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
 
     wait = commands.add_parser("wait", help="wait until the run rests; exit with 1 if it failed")
     add_run(wait)
-    wait.add_argument("--timeout", type=float, help="give up (exit code 2) after this many seconds; the job goes on")
+    wait.add_argument("--timeout", type=seconds, help="give up (exit code 2) after this many seconds; the job goes on")
     add_json(wait)
     wait.set_defaults(run=wait_run)
 
@@ -85,7 +85,7 @@ def resume_run(arguments: argparse.Namespace) -> int:
 
 def fork_run(arguments: argparse.Namespace) -> int:
     """`rlnb fork RUN`."""
-    changes = dict(parse_parameter(text) for text in arguments.change)
+    changes = dict(parse_parameter(text, example="-c learning_rate=1e-4") for text in arguments.change)
     if "step" in changes:
         raise UsageError("step is not an experiment setting; write --step.")
     job = _job(arguments).fork(step=arguments.step, store=arguments.store, trust=arguments.trust, **changes)

@@ -21,7 +21,7 @@ LOG_EVERY = 10.0  # seconds between two lines where a line cannot be redrawn
 
 
 def follow(job: Job, *, quiet: bool = False, timeout: float | None = None) -> int:
-    """Shows progress until the job rests: ended, suspended, or paused.
+    """Shows progress until the job rests: ended or suspended. A paused one holds its machine, so it is waited for.
 
     Args:
         job: the job.

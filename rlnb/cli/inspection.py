@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rlnb.cli.output import OK, add_json, add_run, print_json, print_line, table
+from rlnb.cli.output import OK, add_json, add_run, count, print_json, print_line, table
 
 if TYPE_CHECKING:
     from rlnb.job import Job
@@ -21,7 +21,7 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
     jobs.add_argument("--state", help="only runs in this state")
     jobs.add_argument("--tag", help="only runs with this tag")
     jobs.add_argument("--group", help="only runs of this group")
-    jobs.add_argument("-n", "--limit", type=int, default=0, help="at most this many (default: all)")
+    jobs.add_argument("-n", "--limit", type=count, default=0, help="at most this many (default: all)")
     add_json(jobs)
     jobs.set_defaults(run=list_jobs)
 
@@ -33,7 +33,7 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
     logs = commands.add_parser("logs", help="what the run printed and logged")
     add_run(logs)
     logs.add_argument("-f", "--follow", action="store_true", help="go on until the run rests")
-    logs.add_argument("-n", "--lines", type=int, default=0, help="only the last lines (default: all)")
+    logs.add_argument("-n", "--lines", type=count, default=0, help="only the last lines (default: all)")
     logs.add_argument(
         "--log", default="all", choices=("all", "train", "stdout", "events", "supervisor"), help="which log (default: all)"
     )
@@ -42,7 +42,7 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
 
     metrics = commands.add_parser("metrics", help="the run's metric rows, one history")
     add_run(metrics)
-    metrics.add_argument("-n", "--lines", type=int, default=20, help="the last rows only; 0 shows all (default 20)")
+    metrics.add_argument("-n", "--lines", type=count, default=20, help="the last rows only; 0 shows all (default 20)")
     metrics.add_argument("-k", "--kind", default="train", help="train, episode, … or all (default train)")
     metrics.add_argument("--csv", action="store_true", help="print CSV of all columns")
     add_json(metrics)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from rlnb.cli import control, inspection, promotion, tools
 from rlnb.cli.output import OK, USAGE, failure, print_json
-from rlnb.errors import JobFailed, RlnbError, did_you_mean
+from rlnb.errors import JobFailed, RlnbError, UsageError, did_you_mean
 
 INTERRUPTED = 130
 
@@ -23,12 +23,14 @@ class Parser(argparse.ArgumentParser):
     """argparse with a nearest-match hint for a misspelt command."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
-        """Prints one sentence and exits with 2."""
+        """Raises UsageError with one sentence, which `main` prints."""
         if "invalid choice: " in message:
+            argument = message.split(": ", 1)[0].removeprefix("argument ")
             word = message.split("invalid choice: ", 1)[1].split("(")[0].strip().strip("'\"")
             choices = [name.strip().strip("'\"") for name in message.split("choose from ", 1)[-1].rstrip(")").split(",")]
-            message = f"{word!r} is not a command of rlnb.{did_you_mean(word, choices)} `rlnb --help` lists them."
-        self.exit(USAGE, f"{self.prog}: {message}\n")
+            what = f"a command of {self.prog}" if argument in ("COMMAND", "ACTION") else f"possible for {argument}"
+            message = f"{word!r} is not {what}.{did_you_mean(word, choices)} `{self.prog} --help` lists what is."
+        raise UsageError(message if self.prog == "rlnb" else f"{self.prog.removeprefix('rlnb ')}: {message}")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -53,8 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
     try:
         arguments = parser.parse_args(argv)
+    except UsageError as error:
+        return failure(error, code=USAGE, as_json="--json" in (sys.argv[1:] if argv is None else argv))
     except SystemExit as stop:
-        return int(stop.code or 0)
+        return int(stop.code or 0)  # --help
     if arguments.version:
         import rlnb
 

@@ -23,6 +23,24 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_name", metavar="RUN", help="id, unique start of an id, name, folder or URL of a run")
 
 
+def count(text: str) -> int:
+    """Reads a number of things, 0 or more."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """Reads a time in seconds, 0 or more."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, 0 or more")
+    return value
+
+
 def plain(value: Any) -> Any:
     """Returns `value` with NaN and infinities as None: bare NaN is not JSON (FACTS.md)."""
     if isinstance(value, float) and not math.isfinite(value):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.cli.following import follow
-from rlnb.cli.output import OK, add_json, print_json
+from rlnb.cli.output import OK, add_json, count, print_json
 from rlnb.errors import ParameterError
 from rlnb.run.status import State
 
@@ -39,7 +39,7 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--tag", action="append", default=[], help="a tag of the run; repeatable")
     parser.add_argument("--env", action="append", default=[], metavar="NAME", help="an environment variable the job may see")
     parser.add_argument("--include", action="append", default=[], metavar="PATH", help="a further file of the bundle")
-    parser.add_argument("--retries", type=int, help="attempts after the first that a failing job gets (default 3)")
+    parser.add_argument("--retries", type=count, help="attempts after the first that a failing job gets (default 3)")
     parser.add_argument("--new", action="store_true", help="start another run even if the same one lives or completed")
     parser.add_argument("--no-check", action="store_true", help="skip the checks before the job starts")
     parser.add_argument("--wait", action="store_true", help="show progress until the job ends; exit with 1 if it failed")
@@ -117,12 +117,13 @@ def _short(path: Path) -> str:
     return str(path) if relative.startswith("..") else relative
 
 
-def parse_parameter(text: str) -> tuple[str, Any]:
+def parse_parameter(text: str, *, example: str = "-p seed=3") -> tuple[str, Any]:
     """Splits `NAME=VALUE` and reads the value.
 
     Args:
         text: the value is a Python literal (`1e-3`, `[1, 2]`, `'text'`), one of true, false, null, nan,
             inf, or else plain text.
+        example: what the error shows as right.
 
     Raises:
         ParameterError: there is no "=", or the name is no Python name.
@@ -130,7 +131,7 @@ def parse_parameter(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     name = name.strip()
     if not equals or not name.isidentifier():
-        raise ParameterError(f"The parameter {text!r} is not NAME=VALUE; write for example -p seed=3.")
+        raise ParameterError(f"{text!r} is not NAME=VALUE; write for example {example}.")
     if value.strip().lower() in _WORDS:
         return name, _WORDS[value.strip().lower()]
     try:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rlnb.cli.output import JOB_FAILED, OK, USAGE, add_json, add_run, print_json
+from rlnb.cli.output import JOB_FAILED, OK, USAGE, add_json, add_run, print_json, seconds
 
 
 def register(commands: argparse._SubParsersAction[Any]) -> None:
@@ -15,7 +15,7 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
     add_run(verify)
     verify.add_argument("--trust", action="store_true", help="run a bundle that is not in this machine's index")
     verify.add_argument("--keep", action="store_true", help="keep the scratch run for looking at")
-    verify.add_argument("--timeout", type=float, help="seconds the second run may take")
+    verify.add_argument("--timeout", type=seconds, help="seconds the second run may take")
     add_json(verify)
     verify.set_defaults(run=verify_run)
 

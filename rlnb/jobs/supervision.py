@@ -187,7 +187,7 @@ class Supervision:
         """Records the run's processes, for whoever has to end them when this one is gone."""
         pids = {os.getpid(): "supervisor", **dict.fromkeys(self._mirror_pids(), "mirror")}
         if self.processes is not None and self.processes.exit_code is None:
-            pids |= self.processes.roles()
+            pids |= self.processes.roles(spare=self._mirror_pids())
         self.voice.record(pids)
 
     # -- the end ----------------------------------------------------------------------------

@@ -52,13 +52,13 @@ class AttemptProcesses:
         assert self._popen is not None
         return self._popen.pid
 
-    def roles(self) -> dict[int, str]:
-        """Returns pid → role of the worker and all that it has started."""
-        roles = dict.fromkeys(descendants(self.pid), "descendant")
+    def roles(self, *, spare: Iterable[int]) -> dict[int, str]:
+        """Returns pid → role of all below this process except `spare`: what left its parents is there, too."""
+        roles = dict.fromkeys(descendants(os.getpid(), spare=spare), "descendant")
         kernel = (read_json(self.layout.kernel_json) or {}).get("pid")
         if kernel in roles:
             roles[kernel] = "kernel"
-        return {self.pid: "worker", **roles}
+        return {**roles, self.pid: "worker"}
 
     def note_exit(self, exits: Mapping[int, int]) -> None:
         """Takes the worker's exit code from what the supervisor reaped."""

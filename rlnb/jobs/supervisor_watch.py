@@ -20,7 +20,9 @@ from rlnb.run.status import State
 #: Seconds a worker has for saving the notebook and ending the kernel.
 ENDING = 30.0
 
-_IN_TRAINING = (Phase.TRAINING, Phase.PAUSED, Phase.SUSPENDED, Phase.STOPPED, Phase.FINISHED)
+_IN_TRAINING = (
+    Phase.TRAINING, Phase.PAUSED, Phase.SUSPENDED, Phase.STOPPED, Phase.FINISHED, Phase.BROKEN_OFF,
+)  # fmt: skip
 _AT_SAFE_POINT = {Flag.SUSPEND: (Phase.SUSPENDED, Phase.STOPPED), Flag.STOP: (Phase.STOPPED, Phase.SUSPENDED)}
 
 
@@ -111,6 +113,8 @@ class AttemptWatch:
                 return State.PAUSED, self.helm.reason
             case Phase.FINISHED:
                 return State.RUNNING, "training has finished; the later cells run"
+            case Phase.BROKEN_OFF:
+                return State.RUNNING, "an error has ended training; the notebook comes to its end"
             case _:
                 return State.RUNNING, self.helm.reason
 

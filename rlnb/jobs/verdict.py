@@ -19,6 +19,9 @@ NOT_RETRIED = frozenset(
      "ParameterError", "SecretError", "FingerprintMismatch", "MissingExtra"}
 )  # fmt: skip
 
+#: What the main process of environments in subprocesses raises when one of them is killed.
+_LOST_CHILD = frozenset({"EOFError", "BrokenPipeError", "ConnectionResetError"})
+
 _LOG = "logs/stdout.log"
 
 
@@ -100,7 +103,7 @@ def judge(end: AttemptEnd) -> Verdict:
     """
     cause = _cause(end)
     if end.trained:
-        if cause.kind in (EndKind.OK, EndKind.NEVER_REACHED):
+        if cause.kind in (EndKind.OK, EndKind.NEVER_REACHED, EndKind.UNFINISHED):
             return Verdict(State.COMPLETED, Evidence(EndKind.OK, "training has finished", exit_code=0))
         if end.wish in (Wish.STOP, Wish.SUSPEND):
             message = f"training has finished; the later cells were ended by {end.wish.value}"
@@ -128,6 +131,15 @@ def _cause(end: AttemptEnd) -> Evidence:
         return _died(EndKind.WORKER_DIED, "the worker", end.exit_code, end)
     outcome = report.get("outcome")
     cell: dict[str, Any] | None = report.get("cell")
+    if outcome in ("ok", "exited") and end.in_training:
+        how = (
+            "caught the error that ended it and ran to its end" if outcome == "ok"
+            else f"left it by sys.exit() in cell {_number(cell)}"
+        )  # fmt: skip
+        return Evidence(
+            EndKind.UNFINISHED, f"training has begun but not finished: the notebook {how}",
+            exit_code=0, cell=cell, log=_LOG,
+        )  # fmt: skip
     if outcome == "ok":
         return Evidence(
             EndKind.NEVER_REACHED,
@@ -145,6 +157,9 @@ def _cause(end: AttemptEnd) -> Evidence:
         name = str(cell.get("ename"))
         kind = EndKind.MISMATCH if name == "FingerprintMismatch" else EndKind.CELL_ERROR
         message = f"cell {_number(cell)} raised {name}: {cell.get('evalue')}"
+        if end.memory is not None and name in _LOST_CHILD:
+            message += f", after the operating system had killed a process, out of memory ({end.memory})"
+            kind = EndKind.OOM
         return Evidence(kind, message, exit_code=1, cell=cell, log=_LOG)
     if outcome == "kernel_died":
         code = report.get("exit_code")
@@ -171,7 +186,7 @@ def _died(
 
 
 def _may_retry(cause: Evidence, end: AttemptEnd) -> bool:
-    if cause.kind in (EndKind.NEVER_REACHED, EndKind.MISMATCH):
+    if cause.kind in (EndKind.NEVER_REACHED, EndKind.UNFINISHED, EndKind.MISMATCH):
         return False
     if cause.kind is EndKind.CELL_ERROR:
         name = str((cause.cell or {}).get("ename"))

@@ -27,6 +27,8 @@ class Claim:
     def check(self) -> None:
         """Raises Superseded when a newer attempt has been claimed."""
         latest = latest_attempt(self.layout)
+        if latest == 0:
+            raise Superseded(f"The run folder {self.layout.root} was removed; attempt {self.number} ends.")
         if latest != self.number:
             raise Superseded(f"Attempt {self.number} of {self.layout.id} was superseded by attempt {latest}.")
 

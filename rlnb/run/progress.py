@@ -24,6 +24,7 @@ class Phase(StrEnum):
     SUSPENDED = "suspended"  # checkpointed; the kernel now waits to be ended
     STOPPED = "stopped"  # likewise, for good
     FINISHED = "finished"  # training.json exists; later cells run
+    BROKEN_OFF = "broken_off"  # an error left training; the cell still reports it, or has caught it
 
 
 class Flag(StrEnum):

@@ -52,6 +52,7 @@ class EndKind(StrEnum):
     HANG = "hang"
     OOM = "oom"
     NEVER_REACHED = "never_reached"
+    UNFINISHED = "unfinished"  # the notebook ended by itself although training had begun
     MISMATCH = "mismatch"
     SIGNAL = "signal"
     STOPPED = "stopped"
@@ -128,7 +129,7 @@ def write_status(layout: RunLayout, status: Status) -> None:
 
 
 def read_status(layout: RunLayout) -> Status | None:
-    """Returns the supervisor's last word, or None before it has spoken.
+    """Returns the supervisor's last word, or None before it has spoken and when the file is torn or garbled.
 
     Raises:
         RunFormatError: it was written by a newer rlnb.
@@ -136,15 +137,18 @@ def read_status(layout: RunLayout) -> Status | None:
     data = read_json(layout.status)
     if data is None:
         return None
-    if int(data.get("format", 0)) > FORMAT:
+    if isinstance(data.get("format"), int) and data["format"] > FORMAT:
         raise RunFormatError(
             f"{layout.status} has format {data['format']}, this rlnb reads up to {FORMAT}; upgrade rlnb to read it."
         )
     known = {key: data[key] for key in Status.__dataclass_fields__ if key in data}
-    known["state"] = State(known["state"])
-    known["supervisor"] = ProcessIdentity.from_dict(known.get("supervisor") or {})
-    known["evidence"] = Evidence.from_dict(known["evidence"]) if known.get("evidence") else None
-    return Status(**known)
+    try:
+        known["state"] = State(known["state"])
+        known["supervisor"] = ProcessIdentity.from_dict(known.get("supervisor") or {})
+        known["evidence"] = Evidence.from_dict(known["evidence"]) if known.get("evidence") else None
+        return Status(**known)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -178,9 +182,9 @@ class Observer:
 
     def observe(self) -> Observation:
         status = read_status(self.layout)
-        if status is None:
-            return Observation(State.QUEUED, why="no supervisor has reported yet")
         newest = latest_attempt(self.layout)
+        if status is None:
+            return self._unreported(newest)
         if newest > status.attempt and (coming := self._coming(newest, status)):
             return coming
         if not status.state.living:
@@ -200,6 +204,17 @@ class Observer:
         silent = now - self._since > 3 * max(settings.heartbeat(), 1.0)
         why = f"no heartbeat from {who.host} for {now - self._since:.0f} s" if silent else status.reason
         return Observation(status.state, silent, status, why)
+
+    def _unreported(self, newest: int) -> Observation:
+        """What to say without a status: nobody has begun, somebody is about to, or status.json was lost."""
+        owner = ProcessIdentity.from_dict(attempt_owner(self.layout, newest) or {})
+        if newest and owner.here and not owner.alive:
+            return Observation(
+                State.LOST,
+                why="status.json is missing or unreadable and its supervisor is gone; resume() continues from the "
+                "newest checkpoint",
+            )
+        return Observation(State.QUEUED, why="no supervisor has reported yet")
 
     def _coming(self, attempt: int, status: Status) -> Observation | None:
         """What to say of an attempt that was claimed and has not reported yet; None if nobody is coming."""

@@ -57,7 +57,7 @@ class Facts:
         step: environment steps done.
         total: environment steps asked for, 0 while unknown.
         steps_per_second: recent speed, None when unknown.
-        return_mean: mean return of the last episodes, None before any ended.
+        return_mean: mean return of the last 100 episodes, None before any ended.
         checkpoint: step of the newest checkpoint, None without one.
         upload_pending: bytes that wait for the store.
         store: the store's condition, "ok" when nothing is wrong.
@@ -93,7 +93,7 @@ class Facts:
     @property
     def seconds_left(self) -> float | None:
         """Seconds that training still needs at the recent speed; None when nobody can tell."""
-        if self.state is not State.RUNNING or self.silent or self.phase is Phase.FINISHED:
+        if self.state is not State.RUNNING or self.silent or self.phase in (Phase.FINISHED, Phase.BROKEN_OFF):
             return None
         if not self.total or not self.steps_per_second or self.steps_per_second <= 0:
             return None
@@ -139,7 +139,7 @@ class Facts:
         """Short further facts, the most important first."""
         found = []
         if self.return_mean is not None and math.isfinite(self.return_mean):
-            found.append(f"return {number(self.return_mean)}")
+            found.append(f"return {number(self.return_mean)} (last 100 episodes)")
         if self.steps_per_second and self.state is State.RUNNING:
             found.append(f"{number(self.steps_per_second)} steps/s")
         if self.attempt > 1:

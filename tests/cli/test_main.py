@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -28,7 +29,7 @@ def test_the_parser_has_no_other_commands():
 def test_bad_usage_is_one_sentence_and_2(rlnb):
     code, out, err = rlnb("promot", "x.ipynb")
     assert (code, out) == (2, "")
-    assert err == "rlnb: 'promot' is not a command of rlnb. Did you mean 'promote'? `rlnb --help` lists them.\n"
+    assert err == "rlnb: 'promot' is not a command of rlnb. Did you mean 'promote'? `rlnb --help` lists what is.\n"
 
 
 def test_without_a_command_help_is_shown(rlnb):
@@ -41,6 +42,22 @@ def test_missing_arguments_are_2(rlnb):
     code, _, err = rlnb("show")
     assert code == 2
     assert "RUN" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("logs", "x", "--log", "stdot"), "logs: 'stdot' is not possible for --log. Did you mean 'stdout'? `rlnb logs --help` lists what is."),
+        (("index", "rebild"), "index: 'rebild' is not a command of rlnb index. Did you mean 'rebuild'? `rlnb index --help` lists what is."),
+        (("jobs", "-n", "-3"), "jobs: argument -n/--limit: '-3' is not a whole number of 0 or more"),
+        (("wait", "x", "--timeout", "soon"), "wait: argument --timeout: 'soon' is not a number of seconds, 0 or more"),
+        (("fork", "x", "-c", "lr"), "'lr' is not NAME=VALUE; write for example -c learning_rate=1e-4."),
+    ],
+)  # fmt: skip
+def test_a_bad_argument_is_named_with_what_is_possible(rlnb, words, message):
+    assert rlnb(*words) == (2, "", f"rlnb: {message}\n")
+    code, out, _ = rlnb(*words, "--json")
+    assert (code, json.loads(out)) == (2, {"error": message})
 
 
 def test_the_version_is_printed(rlnb):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from rlnb.errors import JobFailed, RunError
+from rlnb.errors import JobFailed, RunError, UsageError
 from rlnb.here import run_folder
 from rlnb.job import Job, attempt
 from rlnb.run import identity
@@ -14,6 +14,7 @@ from rlnb.run.events import EventLog
 from rlnb.run.host import ProcessIdentity
 from rlnb.run.identity import JobIdentity
 from rlnb.run.layout import write_json
+from rlnb.run.progress import Flag, write_flag
 from rlnb.run.status import EndKind, Evidence, State, read_status, write_status
 from tests.job.runs import lose_supervisor
 
@@ -94,6 +95,25 @@ def test_an_unanswered_request_says_that_it_stays(run):
         handle(run).pause(timeout=0.1)
 
 
+def test_a_request_that_comes_too_late_is_told_so_at_once(run):
+    run.begin()
+    thread = threading.Timer(0.2, run.end)
+    thread.start()
+    with pytest.raises(RunError, match="ended before it heard of 'pause': it is completed"):
+        handle(run).pause(timeout=30)
+    thread.join()
+
+
+def test_a_pause_that_has_not_come_yet_is_taken_back(run):
+    run.begin()
+    write_flag(run.layout, Flag.PAUSE)
+    job = handle(run)
+    assert answering(run, job.resume).startswith("resume accepted")
+    write_flag(run.layout, Flag.RUN)
+    with pytest.raises(UsageError, match="is running, so there is nothing to resume"):
+        job.resume()
+
+
 @pytest.mark.parametrize("verb", ["pause", "suspend", "stop"])
 def test_a_run_that_has_ended_cannot_be_asked(run, verb):
     run.begin()
@@ -152,9 +172,11 @@ def test_a_repr_never_raises(run, tmp_path):
 
     assert "no-such-run" in repr(Job("no-such-run", RunLayout(tmp_path / "no-such-run")))
     run.layout.status.write_text('{"format": 99, "state": "running"}')
+    assert "unreadable: " in repr(handle(run))
     assert "has format 99" in repr(handle(run))
-    run.layout.status.write_text('{"format": 1}')
-    assert "unreadable" in repr(handle(run))
+    for garbled in ('{"format": 1}', '{"format": "x", "state": []}', '{"format": 1, "state": "running", "attempt": 1, "evid'):
+        run.layout.status.write_text(garbled)
+        assert "no supervisor has reported yet" in repr(handle(run))
 
 
 def test_a_repr_is_text_with_the_progress(run):
@@ -222,3 +244,14 @@ def test_the_supervisor_of_this_process_is_alive(run):
     claim(run.layout, 1, rlnb_version="0")
     assert ProcessIdentity.of().alive
     assert handle(run).state is State.QUEUED
+
+
+def test_a_kernel_that_ended_has_no_error_line_and_no_checkpoint_to_go_on_from(run):
+    run.begin()
+    status = read_status(run.layout)
+    evidence = Evidence(EndKind.KERNEL_DIED, "the kernel exited with code 7 in cell 6", exit_code=7, cell={"number": 6, "id": "c"})
+    write_status(run.layout, replace(status, state=State.FAILED, evidence=evidence))
+    lines = handle(run).exception.splitlines()
+    assert lines[0].endswith("failed: the kernel exited with code 7 in cell 6 (exit code 7)")
+    assert lines[1].startswith("log:  ")
+    assert lines[-1] == f"try again from the start: rlnb resume {run.layout.id}"

@@ -59,7 +59,11 @@ def train(total: int = 20, *, pause: float = 0.01, every: int = 5, hook=None, de
         time.sleep(pause)
         step += 1
         if hook is not None:
-            hook(step)
+            try:
+                hook(step)
+            except BaseException:
+                say(Phase.BROKEN_OFF, step, total)
+                raise
         say(Phase.TRAINING, step, total)
         if step % every == 0:
             checkpoint(step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -113,6 +114,20 @@ def test_a_stuck_kernel_ends_with_its_supervisor_too(runs):
     os.kill(kernel(layout), signal.SIGSTOP)
     os.kill(supervisor(layout), signal.SIGKILL)
     wait_until(lambda: not marked(layout.root), "the end of a stopped kernel")
+
+
+def test_what_escaped_without_a_mark_is_ended_by_a_resume_too(runs):
+    # A double fork with an empty environment: neither the tree nor the mark leads to it, only the record.
+    escape = "import subprocess\nsubprocess.run(['env', '-i', 'setsid', '/bin/sh', '-c', 'sleep 600 >/dev/null 2>&1 &'])\n"
+    layout = start(runs, escape + "from fake_trainer import *\ntrain(100_000)")
+    strays = descendants(supervisor(layout)) - marked(layout.root)
+    strays = {pid for pid in strays if "sleep" in Path(f"/proc/{pid}/comm").read_text()}
+    assert len(strays) == 1
+    wait_until(lambda: strays <= {r.identity.pid for r in recorded_processes(layout)}, "the record of the stray")
+    os.kill(supervisor(layout), signal.SIGKILL)
+    wait_until(lambda: observe(layout).state is State.LOST, "the loss")
+    LocalExecutor().submit(layout)
+    wait_until(lambda: not any(process_start(pid) for pid in strays), "the end of the stray")
 
 
 def test_the_whole_tree_killed_leaves_survivors_that_a_resume_ends(runs):

@@ -12,6 +12,7 @@ import pytest
 from rlnb.errors import RunError
 from rlnb.jobs.executors.local import LocalExecutor
 from rlnb.jobs.processes import descendants, marked
+from rlnb.jobs.supervision import newest_step
 from rlnb.run.claims import attempt_owner, latest_attempt
 from rlnb.run.control import Verb, await_acknowledgement, request
 from rlnb.run.events import read_events
@@ -93,7 +94,7 @@ def test_a_training_that_does_not_listen_is_ended_after_the_grace_time(runs):
     layout = start(runs, "from fake_trainer import *\ntrain(100_000, deaf=True)", limits=Limits(grace=0.5), step=12)
     ask(layout, Verb.STOP)
     status = runs.until_state(layout, State.STOPPED)
-    newest = max(step for step, _, _ in layout.checkpoint_folders())
+    newest = newest_step(layout)  # not a folder that it was just filling
     assert f"the newest checkpoint, step {newest}, is the final one" in status.reason
     ending = next(event for event in read_events(layout) if event.kind == "ending")
     assert ending.message == "no safe point within 0.5 s; training is ended where it is"
@@ -166,6 +167,15 @@ def test_slow_cells_before_training_are_no_hang(runs):
     layout = runs.make("import time\ntime.sleep(1.5)", "from fake_trainer import *\ntrain(3)", limits=Limits(hang=0.5))
     LocalExecutor().submit(layout)
     assert runs.ended(layout).attempt == 1
+
+
+def test_the_time_after_an_error_in_training_is_no_hang(runs):
+    hook = "def hook(step):\n    raise ValueError('no')"
+    code = f"from fake_trainer import *\n{hook}\ntry:\n    train(9, hook=hook)\nexcept ValueError:\n    time.sleep(1.5)"
+    layout = runs.make(code, limits=Limits(hang=0.5))
+    LocalExecutor().submit(layout)
+    status = runs.ended(layout)
+    assert (status.state, status.attempt, status.evidence.kind) == (State.FAILED, 1, EndKind.UNFINISHED)
 
 
 def test_training_over_its_time_limit_is_a_timeout(runs):

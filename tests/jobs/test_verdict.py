@@ -42,6 +42,27 @@ def test_an_end_without_training_never_reached_promote():
     assert left.evidence.message == "promote() was never reached: cell 3 called sys.exit()"
 
 
+@pytest.mark.parametrize(
+    ("worker", "how"),
+    [
+        ({"outcome": "ok"}, "caught the error that ended it and ran to its end"),
+        ({"outcome": "exited", "cell": {**CELL, "ename": "SystemExit"}}, "left it by sys.exit() in cell 3"),
+    ],
+)
+def test_a_training_that_the_notebook_left_has_begun_but_not_finished(worker, how):
+    verdict = judge(end(worker=worker, in_training=True))
+    assert (verdict.state, verdict.evidence.kind, verdict.retry) == (State.FAILED, EndKind.UNFINISHED, False)
+    assert verdict.evidence.message == f"training has begun but not finished: the notebook {how}"
+
+
+def test_an_environment_s_process_that_was_killed_for_memory_is_out_of_memory():
+    report = {"outcome": "cell_error", "cell": {**CELL, "ename": "EOFError", "evalue": ""}}
+    assert judge(end(worker=report, in_training=True)).evidence.kind is EndKind.CELL_ERROR
+    verdict = judge(end(worker=report, in_training=True, memory="memory.events: oom_kill +1"))
+    assert (verdict.evidence.kind, verdict.retry) == (EndKind.OOM, True)
+    assert "had killed a process, out of memory (memory.events: oom_kill +1)" in verdict.evidence.message
+
+
 def test_an_error_before_training_is_not_retried_and_one_in_training_is():
     report = {"outcome": "cell_error", "cell": CELL}
     assert not judge(end(worker=report)).retry

@@ -151,3 +151,17 @@ def test_wrong_run_yaml_is_refused_with_a_sentence():
         RunRecord.from_yaml("format: 1\nnmae: x")
     with pytest.raises(RunFormatError, match="not valid YAML"):
         RunRecord.from_yaml("a: [")
+
+
+def test_without_a_readable_status_a_dead_attempt_is_lost_and_a_living_one_is_coming(tmp_path):
+    layout = RunLayout(tmp_path)
+    assert observe(layout).state is State.QUEUED
+    claim(layout, 1, rlnb_version="t")
+    assert observe(layout).state is State.QUEUED
+    layout.status.write_text('{"format": 1, "sta')
+    write_json(layout.attempt(1), {**asdict(dead_process()), "attempt": 1})
+    seen = observe(layout)
+    assert (seen.state, seen.status) == (State.LOST, None)
+    assert seen.why.startswith("status.json is missing or unreadable and its supervisor is gone; resume()")
+    write_json(layout.attempt(1), {**asdict(replace(dead_process(), host="elsewhere")), "attempt": 1})
+    assert observe(layout).state is State.QUEUED
