@@ -64,12 +64,12 @@ class Asked:
     hold: float | None = None
 
 
-def find_same(prepared: Prepared, fingerprint: str | None) -> tuple[RunLayout, State] | None:
+def find_same(prepared: Prepared, asked: Asked) -> tuple[RunLayout, State] | None:
     """Returns a living, suspended or completed run of the same notebook, design and parameters.
 
     Args:
         prepared: what would be promoted.
-        fingerprint: of the experiment, None when only a job can tell; then the key alone decides.
+        asked: its fingerprint is None when only a job can tell; then key and experiment's name decide.
     """
     index = Index()
     if not index.path.exists():
@@ -81,12 +81,20 @@ def find_same(prepared: Prepared, fingerprint: str | None) -> tuple[RunLayout, S
             state = observe(layout).state
         except RlnbError:
             continue  # its folder was removed or is of a newer format: not a run to attach to
-        known = record.fingerprint is not None and fingerprint is not None
-        same = not known or record.fingerprint == fingerprint
+        known = record.fingerprint is not None and asked.fingerprint is not None
+        same = record.fingerprint == asked.fingerprint if known else _same_name(record, asked)
         original = record.task == "train" and (record.parent is None or record.parent.kind == "init_from")
         if same and original and (state.living or state in (State.SUSPENDED, State.COMPLETED)):
             return layout, state
     return None
+
+
+def _same_name(record: RunRecord, asked: Asked) -> bool:
+    """Whether a run may be of the experiment that is asked for, when the source does not tell its call."""
+    if record.experiment_name == asked.experiment_name:
+        return True
+    theirs = record.experiment_name or (record.experiment or {}).get("name")
+    return theirs is not None and theirs == (asked.experiment_name or (asked.experiment or {}).get("name"))
 
 
 @contextmanager
@@ -143,6 +151,8 @@ def start_run(prepared: Prepared, asked: Asked) -> RunLayout:
 def check_asked(asked: Asked) -> None:
     """Raises UsageError when an allow-listed variable is not set, or a number is out of range."""
     for name in asked.env_vars:
+        if not isinstance(name, str) or not name or "=" in name:
+            raise UsageError(f"env_vars holds {str(name).partition('=')[0]!r} with more than a name; give the variable's name only, its value is taken from this environment.")  # fmt: skip
         if name not in os.environ:
             raise UsageError(f"env_vars names {name!r}, which is not set here; set it or take it out.{did_you_mean(name, os.environ)}")  # fmt: skip
     if asked.retries < 0:

@@ -23,6 +23,7 @@ from rlnb.jobs.localmodules import live_modules
 from rlnb.jobs.notebook import INJECTED, Notebook
 from rlnb.jobs.parameters import check_parameters, inject, injected_values
 from rlnb.jobs.static_checks import check_input
+from rlnb.jobs.written_secrets import find_in_cell, find_in_file
 from rlnb.run.findings import Finding, Level
 from rlnb.run.record import Target
 from rlnb.run.secrets import Redactor, describe_secret, find_userinfo, is_secret_name
@@ -139,6 +140,7 @@ def prepare(
         (f"Cell {number} of the notebook", cell.source) for number, cell in enumerate(code.cells, start=1)
     ]
     refuse_secrets(bundle, texts, redactor)
+    _refuse_written(bundle, code)
     findings = list(frozen.findings)
     for number, cell in enumerate(code.cells, start=1):
         password = find_userinfo(cell.source)
@@ -152,6 +154,27 @@ def prepare(
         findings.append(Finding(Level.WARNING, "secret_file", f"The file {name!r} stays here, since such files hold secrets; pass what the job needs with env_vars=[…]."))  # fmt: skip
     chosen = target or Target(frozen.target, call if frozen.target is not None else 1)
     return Prepared(code, bundle, chosen, kept, tuple(findings), redactor)
+
+
+def _refuse_written(bundle: Bundle, notebook: Notebook) -> None:
+    """Refuses secrets that only the source holds.
+
+    Raises:
+        SecretError: a cell or a file gives a value to a name that says it is a secret.
+    """
+    places = [
+        (f"Cell {number} of the notebook", find_in_cell(cell.source))
+        for number, cell in enumerate(notebook.cells, start=1)
+        if cell.kind == "code"
+    ]
+    places += [(f"The file {file.name}", find_in_file(file.path)) for file in bundle.files]
+    for place, name in places:
+        if name is not None:
+            variable = name.upper().replace("-", "_")
+            raise SecretError(
+                f"{place} writes out a value for {name}, which would be written to the store; set the environment "
+                f"variable {variable} before Jupyter starts, read os.environ[{variable!r}], and pass env_vars=[{variable!r}]."
+            )
 
 
 def refuse_secret_settings(experiment: Mapping[str, Any], redactor: Redactor) -> None:

@@ -28,6 +28,7 @@ from rlnb.launch import (
     names_of,
 )
 from rlnb.prepare import Prepared, prepare, refuse_secret_settings, resolve_store
+from rlnb.run.findings import Finding, Level
 from rlnb.run.identity import current
 from rlnb.run.record import Target, read_record
 from rlnb.starting import attach, check_all, say, say_aside, start
@@ -147,6 +148,9 @@ def promote_notebook(
     call = choose_target(source, experiment)
     target = Target() if call is None else Target(call.cell, call.call)
     prepared = prepare(source, target=target, include=include, store=url).with_parameters(parameters or {})
+    if call is None and experiment is None:
+        unclear = Finding(Level.WARNING, "first_call", f"promote() of {source.path.name} stands in a loop, a function or a branch: the job trains the first experiment that it is called with; --experiment NAME chooses another.")  # fmt: skip
+        prepared = replace(prepared, findings=(*prepared.findings, unclear))
     asked = Asked(
         name=name or (call.label if call else None) or experiment or source.path.stem,
         store=url,

@@ -41,7 +41,7 @@ def attach(prepared: Prepared, asked: Asked, say: Say) -> Job | None:
     """The job of the same run, which is said, or None."""
     from rlnb.job import Job
 
-    same = find_same(prepared, asked.fingerprint)
+    same = find_same(prepared, asked)
     if same is None:
         return None
     layout, state = same
@@ -59,5 +59,7 @@ def start(prepared: Prepared, asked: Asked, report: CheckReport, say: Say, *, ne
         layout = start_run(prepared, asked)
     for finding in report.warnings:
         say(str(finding))
-    say(prepared.bundle.describe())
+    say(
+        f"{layout.id} has started and runs on its own now, with {prepared.bundle.describe()}; it is stored in {asked.store}"
+    )
     return Job(layout.id, layout)

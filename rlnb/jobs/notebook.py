@@ -98,9 +98,13 @@ def read_notebook(path: Path) -> Notebook:
         version = content["nbformat"]
         cells = content["cells"] if version >= 4 else []
         metadata = content.get("metadata", {})
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise CaptureError(
-            f"{path} is not a readable notebook ({error!r}); open it in JupyterLab and save it again."
+            f"{path} is no notebook: it is no JSON ({error}); give the path of an .ipynb file that Jupyter has saved."
+        ) from None
+    except (KeyError, TypeError, AttributeError):
+        raise CaptureError(
+            f"{path} is no notebook: it lacks 'nbformat' or 'cells'; give the path of an .ipynb file that Jupyter has saved."
         ) from None
     if version != 4:
         raise CaptureError(

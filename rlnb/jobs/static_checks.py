@@ -6,7 +6,7 @@ import ast
 import builtins
 import re
 import symtable
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rlnb.errors import did_you_mean
@@ -190,13 +190,29 @@ def _is_plain_magic(call: ast.Call, called: str) -> bool:
 
 
 def check_input(notebook: Notebook) -> list[Finding]:
-    """Find calls of `input()` and `getpass()` in cells that a job runs: nobody is there to answer."""
+    """Find calls of `input()` and `getpass()` in cells that a job runs: nobody is there to answer.
+
+    Names that an import gives to them count, too; an `input` that the notebook defines itself does not.
+    """
     findings = []
+    asking = {"input": "input"}
     for cell in notebook.code:
         tree = parse_cell(cell.source) if cell.in_job else None
-        for node in ast.walk(tree) if tree else ():
-            name = _called(node)
-            if name in ("input", "getpass"):
+        nodes = list(ast.walk(tree)) if tree else []
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and node.module in ("getpass", "builtins"):
+                asking |= {
+                    alias.asname or alias.name: alias.name
+                    for alias in node.names
+                    if alias.name in ("input", "getpass")
+                }
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
+                isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            ):
+                asking.pop(node.id if isinstance(node, ast.Name) else node.name, None)
+        for node in nodes:
+            name = _called(node, asking)
+            if name:
                 findings.append(Finding(Level.ERROR, "input", f"Cell {notebook.number(cell.id)} calls `{name}()`, which nobody can answer in a job; make it a parameter, or tag the cell 'notebook-only'."))  # fmt: skip
                 break
     return findings
@@ -211,12 +227,14 @@ def check_syntax(notebook: Notebook) -> list[Finding]:
     return findings
 
 
-def _called(node: ast.AST) -> str:
-    """The name of the function that a node calls as a plain name or as getpass.getpass; "" otherwise."""
+def _called(node: ast.AST, asking: Mapping[str, str]) -> str:
+    """Which of the functions that ask a person a node calls; "" for another node."""
     if not isinstance(node, ast.Call):
         return ""
     if isinstance(node.func, ast.Name):
-        return node.func.id
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "getpass":
-        return "getpass"
+        return asking.get(node.func.id, "")
+    if isinstance(node.func, ast.Attribute):
+        whose = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
+        if node.func.attr == "getpass" or (node.func.attr == "input" and whose == "builtins"):
+            return node.func.attr
     return ""

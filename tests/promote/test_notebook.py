@@ -46,7 +46,13 @@ def test_cells_without_ids_get_them_by_position(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{torn", "is not a readable notebook .* open it in JupyterLab and save it again"),
+        (
+            "{torn",
+            r"is no notebook: it is no JSON \(Expecting .*\); give the path of an \.ipynb file that Jupyter has saved",
+        ),
+        ("", r"is no notebook: it is no JSON"),
+        ("[]", r"is no notebook: it lacks 'nbformat' or 'cells'; give the path"),
+        ('{"nbformat": 4}', r"is no notebook: it lacks 'nbformat' or 'cells'"),
         (
             '{"nbformat": 3, "worksheets": []}',
             "has notebook format 3; open it in JupyterLab and save it as format 4",

@@ -80,6 +80,20 @@ def test_a_secret_in_the_source_is_refused(tmp_path: Path, monkeypatch: pytest.M
         _prepared(tmp_path, "a = 1", "login('abcd-efgh-1')")
 
 
+def test_a_secret_that_only_the_source_knows_is_refused(tmp_path: Path) -> None:
+    message = (
+        r"^Cell 1 of the notebook writes out a value for WANDB_API_KEY, .*; set the environment variable WANDB_API_KEY "
+        r"before Jupyter starts, read os\.environ\['WANDB_API_KEY'\], and pass env_vars=\['WANDB_API_KEY'\]\.$"
+    )
+    with pytest.raises(SecretError, match=message):
+        _prepared(tmp_path, "WANDB_API_KEY = 'aBc123XyZ'", "promote(exp)")
+    (tmp_path / "helper.py").write_text("password = 'hunter2hunter2'")
+    with pytest.raises(
+        SecretError, match=r"The file helper\.py writes out a value for password, .*os\.environ\['PASSWORD'\]"
+    ):
+        _prepared(tmp_path, "import helper", "promote(exp)")
+
+
 def test_a_password_in_a_url_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SecretError, match="Cell 1 of the notebook holds a URL with a password in it"):
         _prepared(tmp_path, "db = connect('postgres://me:hunter2@host/db')")

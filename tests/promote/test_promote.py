@@ -275,6 +275,10 @@ def test_secrets_never_reach_the_run_folder(
             {"env_vars": ["HOMER"]},
             "env_vars names 'HOMER', which is not set here; set it or take it out. Did you mean 'HOME'",
         ),
+        (
+            {"env_vars": ["A_TOKEN=x"]},
+            "env_vars holds 'A_TOKEN' with more than a name; give the variable's name only",
+        ),
         ({"retries": -1}, "retries=-1 is negative; give 0 or more"),
         ({"hold": -1.0}, "hold=-1.0 is negative"),
         ({"store": "memory://x"}, "ends with the process that holds it"),
@@ -355,6 +359,24 @@ def test_without_a_kernel(
     assert (said.out, "attached to it" in said.err) == ("", True), "standard output is the command's own"
     assert promote_notebook(book.path, parameters={"seed": 5}, store="runs").id != job.id
     assert promote_notebook(book.path, store="runs", name="named").id.rpartition("-")[0].endswith("-named")
+
+
+def test_without_a_kernel_a_call_in_a_loop_is_the_first(
+    tmp_path: Path, started: list[RunLayout], capsys: pytest.CaptureFixture[str]
+) -> None:
+    loop = "for seed in range(3):\n    rlnb.promote(rlnb.Experiment(f'n{seed}', env='CartPole-v1'))"
+    book = notebook(tmp_path, "import rlnb", loop)
+    promote_notebook(book.path, store="runs")
+    message = (
+        "promote() of nb.ipynb stands in a loop, a function or a branch: the job trains the first experiment"
+    )
+    assert message in capsys.readouterr().err
+    job = promote_notebook(book.path, store="runs", experiment="n1")
+    assert message not in capsys.readouterr().err
+    assert read_record(job.layout).experiment_name == "n1"
+    assert promote_notebook(book.path, store="runs", experiment="n1").id == job.id
+    assert promote_notebook(book.path, store="runs", experiment="n2").id != job.id
+    assert promote_notebook(book.path, store="runs").id == started[0].id
 
 
 def test_without_a_kernel_typos_and_secrets_are_refused(tmp_path: Path, started: list[RunLayout]) -> None:

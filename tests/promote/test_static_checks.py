@@ -99,8 +99,13 @@ def test_what_a_function_needs_must_be_there_when_training_begins(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "source", ["x = input('? ')", "import getpass\np = getpass.getpass()", "if True:\n    y = int(input())"]
-)
+    "source",
+    [
+        "x = input('? ')", "import getpass\np = getpass.getpass()", "if True:\n    y = int(input())",
+        "from getpass import getpass as ask\np = ask()", "import builtins\np = builtins.input()",
+        "from builtins import input as ask\np = ask()",
+    ],
+)  # fmt: skip
 def test_input_is_refused(tmp_path: Path, source: str) -> None:
     [finding] = check_input(notebook(tmp_path, "a = 1", source))
     assert finding.level is Level.ERROR
@@ -109,6 +114,17 @@ def test_input_is_refused(tmp_path: Path, source: str) -> None:
         "which nobody can answer in a job; make it a parameter, or tag the cell 'notebook-only'."
     )
     assert check_input(notebook(tmp_path, code(source, "n", "notebook-only"))) == []
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["def input(x):\n    return x", "y = input(3)"], ["input = next", "y = input(it)"], ["y = keyboard.input()"],
+        ["from helper import getpass_count as n\nn()"],
+    ],
+)  # fmt: skip
+def test_an_input_of_ones_own_is_none(tmp_path: Path, cells: list[str]) -> None:
+    assert check_input(notebook(tmp_path, *cells)) == []
 
 
 def test_syntax(tmp_path: Path) -> None:
