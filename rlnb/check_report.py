@@ -45,7 +45,7 @@ class CheckReport:
             raise ExperimentError(
                 "Not promoted: "
                 + " ".join(finding.message for finding in self.errors)
-                + " (check=False promotes without these checks.)"
+                + " (check=False, or --no-check, promotes without these checks.)"
             )
         return self
 
