@@ -7,7 +7,6 @@ superseded supervisor has to say is never written.
 from __future__ import annotations
 
 import sqlite3
-import sys
 import time
 from dataclasses import replace
 from typing import Any
@@ -15,12 +14,12 @@ from typing import Any
 from rlnb import settings
 from rlnb.errors import RlnbError
 from rlnb.jobs.survivors import record_processes
-from rlnb.jobs.writing import try_to_write
 from rlnb.run.claims import Claim
 from rlnb.run.events import EventLog
 from rlnb.run.host import ProcessIdentity, utc_now
 from rlnb.run.layout import RunLayout
 from rlnb.run.status import State, Status, write_status
+from rlnb.run.writing import complain, try_to_write
 
 #: Seconds between two updates of the index while the state stays the same.
 LISTING = 10.0
@@ -40,6 +39,11 @@ class Voice:
     def events(self) -> EventLog:
         """The run's events, under the current attempt."""
         return EventLog(self.layout, attempt=self.claim.number)
+
+    @property
+    def heard(self) -> bool:
+        """Whether the state that was said last stands in status.json: a full disk may have kept it out."""
+        return self._said is not None and self._said.state is self.status.state
 
     def take_over(self, claim: Claim) -> None:
         """Speaks for a further attempt from now on."""
@@ -91,7 +95,7 @@ class Voice:
                 self.layout.id, state=said.state, attempt=said.attempt, step=said.step, return_mean=said.return_mean
             )
         except (RlnbError, sqlite3.Error, OSError) as error:
-            print(f"The index was not updated: {error}", file=sys.stderr, flush=True)
+            complain(f"The index was not updated: {error}")
 
     def tell(self, kind: str, message: str, **data: Any) -> None:
         """Appends an event."""

@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 from rlnb.jobs.worker_papermill import Engine, NotebookExecutionManager, nbformat
-from rlnb.jobs.writing import try_to_write
 from rlnb.run.layout import RunLayout, write_atomic
+from rlnb.run.writing import try_to_write
 
 #: Seconds between two saves while a cell runs; doubled when saving takes over a quarter of it.
 EVERY = 15.0

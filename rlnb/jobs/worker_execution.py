@@ -20,11 +20,11 @@ from rlnb.jobs.worker_papermill import (
     new_output,
     papermill_engines,
 )
-from rlnb.jobs.writing import try_to_write
 from rlnb.run.events import EventLog
 from rlnb.run.layout import RunLayout, write_atomic, write_json
 from rlnb.run.record import RunRecord
 from rlnb.run.secrets import Redactor
+from rlnb.run.writing import try_to_write
 
 papermill_engines.register("rlnb", JobEngine)
 

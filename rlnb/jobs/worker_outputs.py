@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rlnb.jobs.writing import try_to_write
 from rlnb.run.layout import RunLayout
 from rlnb.run.secrets import RedactedStream, Redactor
+from rlnb.run.writing import try_to_write
 
 #: Characters kept of the beginning and of the end of one long stream in the notebook. Everything
 #: is in logs/stdout.log; a notebook with all output of a day's training could not be opened.

@@ -88,7 +88,10 @@ class Argument:
             case Kind.NOISE:
                 return plain_noise(value, where)
             case Kind.CLASS:
-                return references.freeze(value, where)
+                plain = references.freeze(value, where)
+                if not isinstance(plain, Mapping):
+                    raise ExperimentError(f"{where}={value!r} is no class; pass the class itself, not its name")
+                return plain
             case Kind.MAPPING:
                 if not isinstance(value, Mapping):
                     raise ExperimentError(f"{where}={value!r} is no mapping; {where} takes {self.takes}")

@@ -7,9 +7,10 @@ anything of it is loaded. Names in it are relative to `checkpoints/`.
 from __future__ import annotations
 
 import hashlib
+import math
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,14 +125,20 @@ def read_checkpoint(layout: RunLayout, folder: Path, step: int, attempt: int) ->
             f"The checkpoint {folder} has format {data.get('format')}, this rlnb reads up to {FORMAT}; upgrade rlnb."
         )
     known = {"format", "step", "attempt", "time", "files", "return_mean", "weights_sha256", "exact", "versions"}
+    mean = data.get("return_mean")
     try:
         return Checkpoint(
-            step, attempt, folder, float(data["time"]), data.get("return_mean"), str(data["weights_sha256"]),
-            data["exact"], [dict(entry) for entry in data["files"]], dict(data.get("versions") or {}),
-            {key: value for key, value in data.items() if key not in known},
+            step, attempt, folder, float(data["time"]), None if mean is None else float(mean),
+            str(data["weights_sha256"]), data["exact"] if data["exact"] is True else str(data["exact"]),
+            [_entry(one) for one in data["files"]], dict(data.get("versions") or {}),
+            {key: value for key, value in data.items() if key not in known} | {"number": int(data.get("number", 1))},
         )  # fmt: skip
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise CheckpointError(f"{folder / MANIFEST} lacks or garbles {error}; choose another checkpoint.") from None
+
+
+def _entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": str(entry["name"]), "bytes": int(entry["bytes"]), "sha256": str(entry["sha256"])}
 
 
 def damage(checkpoint: Checkpoint, *, thorough: bool = True) -> str | None:
@@ -143,14 +150,14 @@ def damage(checkpoint: Checkpoint, *, thorough: bool = True) -> str | None:
     """
     for entry in checkpoint.files:
         try:
-            path = safe_join(checkpoint.folder.parent, str(entry["name"]))
+            path = safe_join(checkpoint.folder.parent, entry["name"])
             size = path.stat().st_size
             if size != entry["bytes"]:
                 return f"{entry['name']} has {size} bytes instead of {entry['bytes']}"
             if thorough and file_sha256(path) != entry["sha256"]:
                 return f"{entry['name']} has changed since it was written"
-        except (OSError, KeyError, RunFormatError) as error:
-            return f"{entry.get('name')} cannot be read ({error})"
+        except (OSError, RunFormatError) as error:
+            return f"{entry['name']} cannot be read ({error})"
     return None
 
 
@@ -186,27 +193,36 @@ def newest_valid(layout: RunLayout, *, report: Report | None = None) -> Checkpoi
         layout: the run folder.
         report: called with the folder and the reason for each one that is skipped.
     """
+    return next(valid_from_newest(layout, report=report), None)
+
+
+def valid_from_newest(layout: RunLayout, *, report: Report | None = None) -> Iterator[Checkpoint]:
+    """Yields what `newest_valid` would return if what was yielded before did not exist."""
     candidates = checkpoints(layout, report=report)
     for checkpoint in sorted(candidates, key=lambda one: (one.attempt, one.step), reverse=True):
         wrong = damage(checkpoint)
         if wrong is None:
-            return checkpoint
-        if report is not None:
+            yield checkpoint
+        elif report is not None:
             report(checkpoint.folder, wrong)
-    return None
 
 
 def best(found: list[Checkpoint]) -> Checkpoint | None:
     """Returns the checkpoint with the highest mean return, the newest of equals, or None."""
-    rated = [one for one in found if one.return_mean is not None]
+    rated = [one for one in found if one.return_mean is not None and not math.isnan(one.return_mean)]
     return max(rated, key=lambda one: (one.return_mean, one.step), default=None)
 
 
-def retain(layout: RunLayout, plan: CheckpointPlan) -> list[Checkpoint]:
+def retain(layout: RunLayout, plan: CheckpointPlan, *, sure: Checkpoint | None = None) -> list[Checkpoint]:
     """Removes what the plan does not keep, then the chunks that nobody needs any more.
 
     Kept are the newest `keep_last`, the best, each n-th (by the number in its manifest), and what a fork
     began with. Half-written folders older than the newest checkpoint go too; the only valid one never does.
+
+    Args:
+        layout: the run folder.
+        plan: what is kept.
+        sure: a checkpoint that has just been written, so that its bytes need not be read again.
 
     Returns:
         The checkpoints that were removed.
@@ -220,7 +236,11 @@ def retain(layout: RunLayout, plan: CheckpointPlan) -> list[Checkpoint]:
     if top is not None:
         keep.add(top.folder)
     if plan.keep_every is not None:
-        keep |= {one.folder for one in ordered if int(one.meta.get("number", 1)) % plan.keep_every == 0}
+        keep |= {one.folder for one in ordered if one.meta["number"] % plan.keep_every == 0}
+    if sure is None or sure.folder not in keep:
+        # Only sizes were compared so far. What is kept may have rotted; one that is right byte for byte has to stay.
+        right = next((one for one in reversed(ordered) if damage(one) is None), None)
+        keep |= set() if right is None else {right.folder}
     removed = [one for one in ordered if one.folder not in keep]
     for one in removed:
         remove_checkpoint(one.folder)
@@ -243,7 +263,8 @@ def _needed_chunks(layout: RunLayout) -> set[str]:
     needed = set()
     for _, _, folder in layout.checkpoint_folders():
         data = read_json(folder / MANIFEST) or {}
-        for entry in data.get("files") or []:
+        files = data.get("files")
+        for entry in files if isinstance(files, list) else []:
             if isinstance(entry, dict):
                 needed.add(str(entry.get("name", "")))
     return needed

@@ -280,6 +280,6 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """Returns the object in a JSON file, or None when it is missing, torn or not an object."""
     try:
         value = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -43,8 +43,8 @@ def decode_tree(data: bytes) -> Any:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         return _unpack(json.loads(arrays.pop(_TREE).tobytes()), arrays)
-    except (ValueError, KeyError, OSError, EOFError) as error:
-        raise CheckpointError(f"A checkpoint's state cannot be read ({error}); choose another checkpoint.") from None
+    except Exception as error:  # foreign bytes: NumPy, zipfile, zlib and JSON each raise what they like
+        raise CheckpointError(f"A checkpoint's state cannot be read ({_words(error)}); choose another one.") from None
 
 
 def encode_tensors(tensors: Any) -> bytes:
@@ -62,14 +62,17 @@ def decode_tensors(data: bytes) -> Any:
     Raises:
         CheckpointError: the bytes are no such file.
     """
-    import pickle
-
     import torch
 
     try:
         return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
-        raise CheckpointError(f"A checkpoint's tensors cannot be read ({error}); choose another one.") from None
+    except Exception as error:  # foreign bytes, as above
+        raise CheckpointError(f"A checkpoint's tensors cannot be read ({_words(error)}); choose another one.") from None
+
+
+def _words(error: Exception) -> str:
+    first = str(error).partition("\n")[0]
+    return f"{type(error).__name__}: {first[:120]}" if first else type(error).__name__
 
 
 def _pack(value: Any, arrays: dict[str, Any], where: str) -> Any:

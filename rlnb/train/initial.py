@@ -13,7 +13,7 @@ from rlnb.run.plans import InitFrom, Part
 from rlnb.train.model import loose_tensors, optimizers
 from rlnb.train.replay import restore_replay
 from rlnb.train.sb3 import SB3Trainer
-from rlnb.train.snapshot import from_payload, load_optimizer
+from rlnb.train.snapshot import load_optimizer, read_snapshot
 
 _CRITIC = ("value_net", "critic", "vf_features_extractor", "q_net", "quantile_net")
 """Parts of parameter names that belong to what estimates values; a DQN's policy is its q_net alone."""
@@ -37,8 +37,7 @@ def start_from(trainer: SB3Trainer, source: InitFrom, *, staged: RunLayout | Non
     """
     copied = staged is not None and bool(checkpoints(staged))
     checkpoint = choose(staged, "latest") if copied and staged else choose(find_run(source.run), source.step)
-    read = lambda name: checkpoint.path(name).read_bytes()  # noqa: E731
-    saved = from_payload(read, read, envs=False)
+    saved = read_snapshot(checkpoint, envs=False)
     model = trainer.model
     _take_networks(model, saved.tensors["policy"], source)
     if Part.OPTIMIZER in source.parts:

@@ -7,13 +7,12 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from rlnb.errors import ExperimentError
-from rlnb.run.checkpoints import Checkpoint
 from rlnb.run.experiment import ExperimentSpec
 from rlnb.run.layout import RunLayout
 from rlnb.run.record import read_record
 from rlnb.train.initial import choose
 from rlnb.train.model import build_bare_model
-from rlnb.train.snapshot import Restorable, from_payload, restore_networks
+from rlnb.train.snapshot import read_snapshot, restore_networks
 from rlnb.train.space_data import space_from_dict
 from rlnb.train.stateful import global_rngs, restore_global_rngs
 from rlnb.train.vecenv import restore_normalize
@@ -37,7 +36,7 @@ def load_model(
         ExperimentError: the policy is made of classes that exist only in the notebook.
     """
     checkpoint = choose(layout, which)
-    saved = _read(checkpoint)
+    saved = read_snapshot(checkpoint, envs=False)
     spec = spec or _recorded(layout)
     spaces = saved.state["spaces"]
     observation, action = space_from_dict(spaces["observation"]), space_from_dict(spaces["action"])
@@ -62,7 +61,7 @@ def load_normalize(layout: RunLayout, venv: VecEnv, which: str | int = "best") -
         which: as in `load_model`; take the same.
     """
     spec = _recorded(layout)
-    saved = _read(choose(layout, which))
+    saved = read_snapshot(choose(layout, which), envs=False)
     if spec.normalize is None:
         return None
     wrapped = VecNormalize(venv, **{**spec.normalize, "training": False, "norm_reward": False})
@@ -72,15 +71,8 @@ def load_normalize(layout: RunLayout, venv: VecEnv, which: str | int = "best") -
 
 def load_weights(layout: RunLayout, which: str | int = "best") -> dict[str, torch.Tensor]:
     """Returns a checkpoint's policy as a state_dict."""
-    weights: dict[str, torch.Tensor] = _read(choose(layout, which)).tensors["policy"]
+    weights: dict[str, torch.Tensor] = read_snapshot(choose(layout, which), envs=False).tensors["policy"]
     return weights
-
-
-def _read(checkpoint: Checkpoint) -> Restorable:
-    def read(name: str) -> bytes:
-        return checkpoint.path(name).read_bytes()
-
-    return from_payload(read, read, envs=False)
 
 
 def _recorded(layout: RunLayout) -> ExperimentSpec:

@@ -25,7 +25,7 @@ def capture_logger(model: BaseAlgorithm) -> dict[str, Any]:
     """Returns the values that the logger holds until its next dump."""
     logger = model.logger
     plain = {
-        name: float(value)
+        name: value.item() if isinstance(value, np.generic) else value
         for name, value in logger.name_to_value.items()
         if isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     }

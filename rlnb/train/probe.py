@@ -53,9 +53,9 @@ def probe_env(make: Callable[[], gym.Env[Any, Any]]) -> ProbeResult:
             restore_global_rngs(rngs)
             wrong, size = _try(make, kind, rngs)
             if wrong is None:
-                return ProbeResult(kind, "; ".join(reasons), size)
+                return ProbeResult(kind, ", ".join(reasons), size)
             reasons.append(f"{kind.value}: {wrong}")
-        return ProbeResult(StateKind.NONE, "; ".join(reasons))
+        return ProbeResult(StateKind.NONE, ", ".join(reasons))
     finally:
         restore_global_rngs(rngs)
 
@@ -79,7 +79,7 @@ def _try(make: Callable[[], gym.Env[Any, Any]], kind: StateKind, rngs: dict[str,
         data = encode_tree(watched.rlnb_capture())
         middle = global_rngs()
         if _play(watched, AFTER, seed=8) != expected:
-            return "capturing changes the environment, or it is not deterministic", len(data)
+            return "capturing changes the environment or it is not deterministic", len(data)
 
         copy = fresh()
         _play(copy, 5, seed=9, start=12)

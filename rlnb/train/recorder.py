@@ -15,6 +15,7 @@ from rlnb.run.host import utc_now
 from rlnb.run.layout import RunLayout
 from rlnb.run.metrics import JsonlMetricLog
 from rlnb.run.progress import Phase, Progress, write_progress
+from rlnb.run.writing import try_to_write
 from rlnb.train.seam import EpisodeEnd
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -28,12 +29,17 @@ class Recorder:
         attempt: the writing attempt.
         total: environment steps asked for.
         window: episodes that mean values are taken over (SB3's stats_window_size).
+
+    Attributes:
+        episodes: finished, over all attempts.
+        row_step: step of the last training row.
     """
 
     def __init__(self, layout: RunLayout, attempt: int, *, total: int, window: int) -> None:
         self.layout, self.attempt, self.total = layout, attempt, total
         self.log = JsonlMetricLog(layout, attempt)
         self.episodes = 0
+        self.row_step = 0
         self._recent: deque[tuple[float, float, int, float | None]] = deque(maxlen=window)
         self._speed = (time.monotonic(), 0)
         self._tensorboard: Any = None
@@ -61,7 +67,9 @@ class Recorder:
 
     def train(self, step: int, values: Mapping[str, Any]) -> None:
         """Writes a row of SB3's values, speed and memory, to the metrics and to TensorBoard."""
-        plain = {name: _number(value) for name, value in values.items()}
+        self.row_step = step
+        # SB3 counts the seconds of the running attempt only, and "time" stands in every row.
+        plain = {name: _number(value) for name, value in values.items() if name != "time/time_elapsed"}
         row = {
             "step": step, "kind": "train", **{name: value for name, value in plain.items() if value is not None},
             "speed/steps_per_second": self.steps_per_second(step), "memory/rss_mb": resident_mb(),
@@ -84,7 +92,7 @@ class Recorder:
     def say(self, message: str, *, level: str = "info", **data: Any) -> None:
         """Writes one structured line to train.log."""
         line = {"time": utc_now(), "level": level, "attempt": self.attempt, "message": message, **data}
-        append_lines(self.layout.train_log, json.dumps(line, default=str) + "\n")
+        try_to_write(lambda: append_lines(self.layout.train_log, json.dumps(line, default=str) + "\n"))
 
     def mean(self, what: str) -> float | None:
         """Mean over the last episodes of "paid", "own", "length" or "success"; None before the first."""
@@ -114,31 +122,34 @@ class Recorder:
 
     def state_dict(self) -> dict[str, Any]:
         """The counts, for a checkpoint."""
-        return {"episodes": self.episodes, "recent": [list(one) for one in self._recent]}
+        return {
+            "episodes": self.episodes,
+            "row_step": self.row_step,
+            "recent": [list(one) for one in self._recent],
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues the counts."""
         self.episodes = int(state["episodes"])
+        self.row_step = int(state.get("row_step", 0))
         self._recent.clear()
         self._recent.extend((one[0], one[1], one[2], one[3]) for one in state["recent"])
 
     def close(self) -> None:
         """Closes the files."""
+        try_to_write(self.log.flush)
         self.log.close()
-        if self._tensorboard is not None:
-            self._tensorboard.close()
-            self._tensorboard = None
+        self._close_tensorboard()
+
+    def _close_tensorboard(self) -> None:
+        writer, self._tensorboard = self._tensorboard, None
+        if writer is not None:
+            try_to_write(writer.close)
 
     def _to_tensorboard(self, step: int, row: Mapping[str, Any]) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
 
-        if self._tensorboard is None:
-            from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
-            folder = self.layout.tensorboard / f"attempt-{self.attempt}"
-            folder.mkdir(parents=True, exist_ok=True)
-            self._tensorboard = EventFileWriter(str(folder))
         scalars = [
             Summary.Value(tag=name, simple_value=float(value))
             for name, value in row.items()
@@ -147,7 +158,19 @@ class Recorder:
         mean = self.mean("paid")
         if mean is not None:
             scalars.append(Summary.Value(tag="rollout/return_mean", simple_value=mean))
-        self._tensorboard.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=scalars)))
+        event = Event(wall_time=time.time(), step=step, summary=Summary(value=scalars))
+        # All of it stands in the metrics, too; on a full disk the rest goes into a further file.
+        if not try_to_write(lambda: self._event_file().add_event(event)):
+            self._close_tensorboard()
+
+    def _event_file(self) -> Any:
+        if self._tensorboard is None:
+            from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+            folder = self.layout.tensorboard / f"attempt-{self.attempt}"
+            folder.mkdir(parents=True, exist_ok=True)
+            self._tensorboard = EventFileWriter(str(folder))
+        return self._tensorboard
 
 
 def resident_mb() -> float:

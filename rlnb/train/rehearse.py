@@ -26,8 +26,7 @@ from rlnb.train.hashing import weights_sha256
 from rlnb.train.probe import ProbeResult, probe_env
 from rlnb.train.recorder import resident_mb
 from rlnb.train.sb3 import SB3Trainer
-from rlnb.train.seam import EpisodeEnd
-from rlnb.train.snapshot import from_payload
+from rlnb.train.snapshot import read_snapshot
 from rlnb.train.stateful import global_rngs, restore_global_rngs
 from rlnb.train.vecenv import MakeEnv, MonitoredFactory
 from rlnb.train.writer import CheckpointWriter
@@ -155,13 +154,13 @@ def _rollouts(trainer: SB3Trainer) -> _Measured:
         measured.rollouts += 1
         return time.monotonic() - started < LONGEST
 
-    trainer.step_until_safe(at_safe_point, _ignore)
+    trainer.step_until_safe(at_safe_point, _ignore, _ignore)
     measured.steps, measured.seconds = trainer.step, time.monotonic() - started
     return measured
 
 
-def _ignore(end: EpisodeEnd) -> None:
-    """A rehearsal's episodes are not recorded."""
+def _ignore(*_: Any) -> None:
+    """A rehearsal's episodes and values are not recorded."""
 
 
 def _write(trainer: SB3Trainer, layout: RunLayout) -> Checkpoint:
@@ -177,12 +176,9 @@ def _write(trainer: SB3Trainer, layout: RunLayout) -> Checkpoint:
 
 
 def _restore(again: SB3Trainer, checkpoint: Checkpoint) -> list[Finding]:
-    def read(name: str) -> bytes:
-        return checkpoint.path(name).read_bytes()
-
     try:
         again.setup()
-        again.restore_ended(from_payload(read, read))
+        again.restore_ended(read_snapshot(checkpoint))
         same = weights_sha256(again.model.policy.state_dict()) == checkpoint.weights_sha256
     finally:
         again.close()

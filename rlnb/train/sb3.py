@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import KVWriter
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from rlnb.design.design import Design
 from rlnb.envs.signals import Signal
@@ -19,7 +21,7 @@ from rlnb.train.hashing import crc32
 from rlnb.train.model import build_model, set_quiet_logger
 from rlnb.train.probe import ProbeResult, probe_env
 from rlnb.train.replay import ReplayLog
-from rlnb.train.seam import AtEpisode, AtSafePoint, EpisodeEnd
+from rlnb.train.seam import AtEpisode, AtSafePoint, AtValues, EpisodeEnd
 from rlnb.train.snapshot import Restorable, Snapshot, capture, restore
 from rlnb.train.vecenv import MakeEnv, MonitoredFactory, TrainingEnv, make_training_env
 
@@ -52,14 +54,15 @@ class SafePoints(BaseCallback):
         return True
 
 
-class LastLogged(KVWriter):
-    """Keeps what SB3's logger dumped since it was last asked."""
+class Dumps(KVWriter):
+    """Passes on whatever SB3's logger dumps, at once."""
 
     def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
+        self.at_values: AtValues | None = None
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        self.values.update(key_values)
+        if self.at_values is not None:
+            self.at_values(step, key_values)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -77,7 +80,6 @@ class SB3Trainer:
         probe: what `probe_env` found, when it was asked before.
 
     Attributes:
-        logged: what SB3's logger dumped and nobody has read yet.
         initial: CRC32 of each environment's first observation and state.
         replay: what has been written of the replay buffer.
     """
@@ -98,7 +100,7 @@ class SB3Trainer:
         self.spec, self.make_env, self.design, self.signals = spec, make_env, design, signals
         self.callbacks = as_callbacks(callbacks)
         self.probe = probe
-        self.logged = LastLogged()
+        self._dumps = Dumps()
         self.initial: dict[str, list[int]] = {}
         self.replay: ReplayLog | None = None
         self.restored: Mapping[str, Any] | None = None
@@ -116,7 +118,7 @@ class SB3Trainer:
             self.spec, make_env=self.make_env, design=self.design, signals=self.signals, kind=self.probe.kind
         )
         self.model = build_model(self.spec, self.env.outer)
-        set_quiet_logger(self.model, self.logged)
+        set_quiet_logger(self.model, self._dumps)
         if getattr(self.model, "replay_buffer", None) is not None:
             self.replay = ReplayLog()
 
@@ -128,8 +130,9 @@ class SB3Trainer:
             reasons.append(f"the environment's state cannot be captured ({self.probe.reason})")
         return reasons
 
-    def step_until_safe(self, at_safe_point: AtSafePoint, at_episode: AtEpisode) -> bool:
-        first = True
+    def step_until_safe(self, at_safe_point: AtSafePoint, at_episode: AtEpisode, at_values: AtValues) -> bool:
+        first, model, schedule = True, self.model, log_interval(self.model)
+        self._dumps.at_values = at_values
 
         def arrive() -> None:
             nonlocal first
@@ -139,19 +142,29 @@ class SB3Trainer:
                 if self._pending is not None:
                     self._put_back(self._pending)
                     self._pending = None
+            elif isinstance(model, OnPolicyAlgorithm) and _iteration(model) % schedule == 0:
+                model.dump_logs(_iteration(model))
             if not at_safe_point():
                 raise LeaveTraining
 
-        own = SafePoints(arrive, at_episode)
-        callback = CallbackList([own, *self.callbacks]) if self.callbacks else own
+        safe_points = SafePoints(arrive, at_episode)
+        callback = CallbackList([safe_points, *self.callbacks]) if self.callbacks else safe_points
         try:
-            self.model.learn(self.spec.total_timesteps, callback=callback)
+            # SB3 dumps before it updates, and counts iterations from where `learn()` began; so that a row holds the
+            # update of its own iteration, and that a resumed run has the same rows, on-policy dumps are made above.
+            own = None if isinstance(model, OnPolicyAlgorithm) else schedule
+            model.learn(self.spec.total_timesteps, callback=callback, log_interval=own)  # type: ignore[arg-type]
         except LeaveTraining:
             callback.on_training_end()
             return False
         self._ended = True
         # A callback that returns False ends SB3's learn() too; the steps then say so.
         return self.step >= self.spec.total_timesteps
+
+    def tell_rest(self) -> None:
+        """Has what was logged since the last row told, at the end of training."""
+        model: Any = self.model
+        model.dump_logs(*([_iteration(model)] if isinstance(model, OnPolicyAlgorithm) else []))
 
     def snapshot(self, extra: dict[str, Any] | None = None) -> Snapshot:
         return capture(
@@ -193,6 +206,16 @@ class SB3Trainer:
             "observations": [crc32(_row(observation, index)) for index in range(self.spec.n_envs)],
             **self.env.initial_crcs(),
         }
+
+
+def log_interval(model: BaseAlgorithm) -> int:
+    """How often SB3 itself logs: iterations on-policy (A2C: 100, others: 1), episodes off-policy (4)."""
+    return int(inspect.signature(type(model).learn).parameters["log_interval"].default)
+
+
+def _iteration(model: OnPolicyAlgorithm) -> int:
+    """Iterations done, over all attempts."""
+    return int(model.num_timesteps // (model.n_steps * model.n_envs))
 
 
 def _row(observation: Any, index: int) -> Any:

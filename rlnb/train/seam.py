@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -40,6 +40,14 @@ AtSafePoint = Callable[[], bool]
 AtEpisode = Callable[[EpisodeEnd], None]
 
 
+AtValues = Callable[[int, Mapping[str, Any]], None]
+"""Called with the step and the trainer's own values (losses and the like), by name, whenever it logs.
+
+When that is depends on steps and episodes only, never on the clock: a resumed run logs what an uninterrupted one
+does, and before the safe point of the same step.
+"""
+
+
 class Trainer(Protocol):
     """Runs training from safe point to safe point.
 
@@ -53,12 +61,15 @@ class Trainer(Protocol):
     def setup(self) -> None:
         """Seeds everything and builds environments and model."""
 
-    def step_until_safe(self, at_safe_point: AtSafePoint, at_episode: AtEpisode) -> bool:
+    def step_until_safe(self, at_safe_point: AtSafePoint, at_episode: AtEpisode, at_values: AtValues) -> bool:
         """Trains, calling `at_safe_point` at each safe point.
 
         Returns:
             True when all steps are done, False when `at_safe_point` ended it.
         """
+
+    def tell_rest(self) -> None:
+        """Calls `at_values` with what was logged since it was last called, at the end of training."""
 
     def snapshot(self, extra: dict[str, Any]) -> Snapshot:
         """Captures everything; only inside `at_safe_point`, or after training has ended."""

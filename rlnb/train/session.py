@@ -17,13 +17,13 @@ from rlnb.run.experiment import ExperimentSpec
 from rlnb.run.layout import RunLayout
 from rlnb.run.progress import Flag, FlagReader, Phase
 from rlnb.run.stop import StopWatch
+from rlnb.run.writing import is_full, try_to_write
 from rlnb.train.recorder import Recorder
 from rlnb.train.sb3 import SB3Trainer
 from rlnb.train.seam import EpisodeEnd
 from rlnb.train.writer import CheckpointWriter
 
 LOOK_EVERY = 0.02  # seconds between two looks at flag and clocks
-ROW_EVERY = 0.25
 PROGRESS_EVERY = 0.5
 POLL_EVERY = 0.1  # while paused
 RETRY_EVERY = 2.0  # while the disk is full
@@ -71,11 +71,12 @@ class Session:
             layout, attempt, spec.checkpoint, replay=trainer.replay, written=self._checkpoint_written
         )
         self.ended_by: EndedBy | None = None
+        self.halted = False  # checkpointed on somebody's word; whatever follows is this process's end
         self._flags = FlagReader(layout)
         self._interrupted = False
         self._trained_before = 0.0  # seconds of training in earlier attempts
         self._started = time.monotonic()
-        self._next_look = self._next_row = self._next_progress = 0.0
+        self._next_look = self._next_progress = 0.0
         self._every_steps = spec.checkpoint.every_steps
         minutes = spec.checkpoint.every_minutes
         self._every_seconds = None if minutes is None else minutes * 60
@@ -108,7 +109,7 @@ class Session:
 
     def at_episode(self, end: EpisodeEnd) -> None:
         """Takes in one finished episode."""
-        self.recorder.episode(end)
+        self._record(lambda: self.recorder.episode(end))
         if self.watch is not None:
             self.watch.episode(self.recorder.stop_metrics(end))
 
@@ -123,32 +124,45 @@ class Session:
     def wait_for_writer(self) -> None:
         """Waits until the writer is done; while the disk is full training is paused, which is said."""
         self.writer.wait()
-        if not self.writer.disk_full:
-            return
-        self.events.append(
-            "disk_full",
-            f"The disk of {self.layout.root} is full, so training waits; make room and it goes on by itself.",
-            step=self.trainer.step,
-        )
-        full = True
-        while full:
-            time.sleep(RETRY_EVERY)
-            self.progress(Phase.PAUSED)
-            full = self.writer.retry()
-        self.events.append("disk_ok", "The disk has room again; training goes on.", step=self.trainer.step)
+        if self.writer.disk_full:
+            self._wait_for_room(lambda: not self.writer.retry())
 
-    def train_row(self) -> None:
-        """Writes what SB3 has logged since the last row."""
-        values = {**self.trainer.logged.values, **self.trainer.model.logger.name_to_value}
-        self.trainer.logged.values = {}
-        values.pop("time/time_elapsed", None)
-        self.recorder.train(self.trainer.step, values)
+    def _record(self, write: Callable[[], None]) -> None:
+        """Writes rows; nothing is left out of a run's history, so a full disk makes training wait."""
+        try:
+            write()
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self._wait_for_room(lambda: try_to_write(self.recorder.log.flush))
+
+    def _wait_for_room(self, retry: Callable[[], bool]) -> None:
+        full = f"The disk of {self.layout.root} is full, so training waits; make room and it goes on by itself."
+        step, said, there = self.trainer.step, False, False
+        while not there:
+            said = said or try_to_write(lambda: self.events.append("disk_full", full, step=step))
+            self.progress(Phase.PAUSED)
+            time.sleep(RETRY_EVERY)
+            there = retry()
+        if not said:
+            try_to_write(lambda: self.events.append("disk_full", full, step=step))
+        try_to_write(lambda: self.events.append("disk_ok", "The disk has room again; training goes on.", step=step))
+        self.progress(Phase.TRAINING)
+
+    def at_values(self, step: int, values: Mapping[str, Any]) -> None:
+        """Writes down what the trainer logs."""
+        self._record(lambda: self.recorder.train(step, values))
+
+    def last_values(self) -> None:
+        """Has the rest of what was logged written down; nothing where an earlier attempt had done it."""
+        if self.recorder.row_step < self.trainer.step:
+            self.trainer.tell_rest()
 
     def progress(self, phase: Phase) -> None:
         """Tells the supervisor where training is."""
         newest = self.writer.newest
         at = newest.step if newest is not None else self.resumed_from
-        self.recorder.progress(phase, self.trainer.step, checkpoint=at)
+        try_to_write(lambda: self.recorder.progress(phase, self.trainer.step, checkpoint=at))
 
     @property
     def seconds(self) -> float:
@@ -164,6 +178,8 @@ class Session:
             "seconds": self.seconds,
             "env_state": self.trainer.probe.kind.value,
             "initial": self.trainer.initial,
+            # Steps, a rule and the time tell by themselves that training has ended.
+            "ended_by": EndedBy.CALLBACK.value if self.ended_by is EndedBy.CALLBACK else None,
         }
 
     def remember(self, extra: Mapping[str, Any]) -> None:
@@ -177,7 +193,7 @@ class Session:
         """The first safe point of this attempt: environments are reset, a checkpoint is restored."""
         self._arrived = True
         self._started = now
-        self.recorder.rewind(step)
+        self._record(lambda: self.recorder.rewind(step))
         if self.trainer.restored is not None:
             self.remember(self.trainer.restored)
         if self._initial_before is not None and self._initial_before != self.trainer.initial:
@@ -205,10 +221,6 @@ class Session:
             self._checkpoint_when_free(now)
         elif self.writer.disk_full and not self.writer.busy:
             self.wait_for_writer()
-        if now >= self._next_row:
-            self._next_row = now + ROW_EVERY
-            if step > (self.resumed_from or 0):
-                self.train_row()
         if now >= self._next_progress:
             self._next_progress = now + PROGRESS_EVERY
             self.progress(Phase.TRAINING)
@@ -235,6 +247,7 @@ class Session:
             phase = Phase.SUSPENDED if flag is Flag.SUSPEND else Phase.STOPPED
             self.recorder.say(phase.value, step=self.trainer.step)
             self.progress(phase)
+            self.halted = True
             self.block(phase)
         self.progress(Phase.TRAINING)
         self.recorder.say("training goes on", step=self.trainer.step)
@@ -269,7 +282,8 @@ class Session:
         self._plan(now, snapshot.step)
 
     def _checkpoint_written(self, checkpoint: Checkpoint) -> None:
-        self.recorder.checkpoint(checkpoint.step)
+        # In the writing thread; on a full disk the row is kept and goes out with the next one.
+        try_to_write(lambda: self.recorder.checkpoint(checkpoint.step))
 
     @contextmanager
     def interrupts(self) -> Iterator[None]:

@@ -19,6 +19,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlnb.errors import CheckpointError
+from rlnb.run.checkpoints import Checkpoint
 from rlnb.train.callback_state import capture_callbacks, restore_callbacks
 from rlnb.train.codec import decode_tensors, decode_tree, encode_tensors, encode_tree
 from rlnb.train.layers import restore_space_rng, space_rng
@@ -45,6 +46,11 @@ STATE, TENSORS, ENVS = "state.npz", "tensors.pt", "envs.npz.z"
 _NUMBERS = (
     "num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining", "exploration_rate", "_n_calls",
 )  # fmt: skip
+_STATE_KEYS = {
+    "numbers", "values", "episodes", "successes", "logger", "noise", "vector", "callbacks", "action_space", "at_end",
+    "spaces", "extra", "rngs",
+}  # fmt: skip
+_TENSOR_KEYS = {"policy", "optimizers", "loose", "sde"}
 _VALUES = ("_last_obs", "_last_episode_starts", "_last_original_obs")
 
 
@@ -75,7 +81,7 @@ class Restorable:
 
     Attributes:
         state, tensors, envs: as in `Snapshot`; envs is None where environments are to begin anew.
-        read_chunk: returns a replay chunk's bytes by name.
+        read_chunk: returns a replay chunk's bytes by name; raises CheckpointError for one that is not listed.
     """
 
     state: dict[str, Any]
@@ -227,14 +233,26 @@ def to_payload(snapshot: Snapshot, *, replay: Mapping[str, Any] | None) -> dict[
     }
 
 
-def from_payload(read: Callable[[str], bytes], read_chunk: Callable[[str], bytes], *, envs: bool = True) -> Restorable:
-    """Reads a checkpoint's files; nothing in them is executed here."""
-    return Restorable(
-        decode_tree(read(STATE)),
-        decode_tensors(read(TENSORS)),
-        decode_tree(_inflated(read(ENVS))) if envs else None,
-        read_chunk,
-    )
+def read_snapshot(checkpoint: Checkpoint, *, envs: bool = True) -> Restorable:
+    """Reads a checkpoint's files; nothing in them is executed here.
+
+    Args:
+        checkpoint: one whose files are whole.
+        envs: read the environments' states, too.
+
+    Raises:
+        CheckpointError: they are not what a checkpoint consists of.
+    """
+
+    def read(name: str) -> bytes:
+        return checkpoint.path(name).read_bytes()
+
+    state, tensors = decode_tree(read(STATE)), decode_tensors(read(TENSORS))
+    for name, tree, keys in ((STATE, state, _STATE_KEYS), (TENSORS, tensors, _TENSOR_KEYS)):
+        missing = sorted(keys - set(tree)) if isinstance(tree, dict) else sorted(keys)
+        if missing:
+            raise CheckpointError(f"A checkpoint's {name} lacks {', '.join(missing)}; choose another one.")
+    return Restorable(state, tensors, decode_tree(_inflated(read(ENVS))) if envs else None, read)
 
 
 def _inflated(data: bytes) -> bytes:

@@ -9,7 +9,8 @@ from typing import Any
 
 from rlnb.design.design import Design
 from rlnb.envs.signals import Signal
-from rlnb.run.checkpoints import Checkpoint, newest_valid
+from rlnb.errors import CheckpointError
+from rlnb.run.checkpoints import Checkpoint, valid_from_newest
 from rlnb.run.events import EventLog
 from rlnb.run.experiment import ExperimentSpec
 from rlnb.run.layout import RunLayout, read_json, write_json
@@ -19,7 +20,7 @@ from rlnb.train.hashing import weights_sha256
 from rlnb.train.initial import start_from
 from rlnb.train.sb3 import SB3Trainer
 from rlnb.train.session import EndedBy, Session, wait_to_be_ended
-from rlnb.train.snapshot import Restorable, from_payload
+from rlnb.train.snapshot import Restorable, read_snapshot
 from rlnb.train.vecenv import MakeEnv
 
 NOT_EXACT = "not exact: "
@@ -74,7 +75,7 @@ def train(
 def _train(trainer: SB3Trainer, layout: RunLayout, attempt: int, block: Callable[[Phase], None]) -> dict[str, Any]:
     spec, events = trainer.spec, EventLog(layout, attempt=attempt)
     now = conditions(spec)
-    checkpoint = newest_valid(layout, report=lambda folder, why: _report_damage(events, folder, why))
+    checkpoint, saved = _newest(layout, events)
     reasons = trainer.inexact_reasons()
     if checkpoint is not None:
         reasons = _with_history(reasons, checkpoint, now, spec)
@@ -83,7 +84,7 @@ def _train(trainer: SB3Trainer, layout: RunLayout, attempt: int, block: Callable
     session.recorder.say("training begins", conditions=now, exact=exact, env_state=str(trainer.probe))
     try:
         with session.interrupts():
-            if checkpoint is None:
+            if checkpoint is None or saved is None:
                 if spec.init_from is not None:
                     events.append("init_from", start_from(trainer, spec.init_from, staged=RunLayout(layout.init)), step=0)
                 session.ended_by = _run(session)
@@ -91,26 +92,47 @@ def _train(trainer: SB3Trainer, layout: RunLayout, attempt: int, block: Callable
                 events.append("resumed", f"Training goes on from step {checkpoint.step:,}.", step=checkpoint.step,
                               checkpoint=checkpoint.folder.name, exact=exact)  # fmt: skip
                 session.expect(checkpoint)
-                session.ended_by = _resume(session, read_restorable(checkpoint))
+                session.ended_by = _resume(session, saved, same=_is_same(checkpoint, spec))
             return _finish(session)
+    except BaseException:
+        # Or the time the cell takes to report the error would count as a training that makes no step.
+        if not session.halted:
+            session.progress(Phase.BROKEN_OFF)
+        raise
     finally:
         session.recorder.close()
 
 
 def _run(session: Session) -> EndedBy:
-    done = session.trainer.step_until_safe(session.at_safe_point, session.at_episode)
+    done = session.trainer.step_until_safe(session.at_safe_point, session.at_episode, session.at_values)
     if done:
         return EndedBy.STEPS
     return session.ended_by or EndedBy.CALLBACK
 
 
-def _resume(session: Session, saved: Restorable) -> EndedBy:
+def _newest(layout: RunLayout, events: EventLog) -> tuple[Checkpoint | None, Restorable | None]:
+    """Returns the newest checkpoint that is whole and can be read; reports those that are passed over."""
+
+    def report(folder: Path, why: str) -> None:
+        events.append("checkpoint_damaged", f"The checkpoint {folder.name} is skipped: {why}.", checkpoint=folder.name)
+
+    for checkpoint in valid_from_newest(layout, report=report):
+        try:
+            return checkpoint, read_snapshot(checkpoint)
+        except CheckpointError as error:
+            report(checkpoint.folder, str(error).rstrip("."))
+    return None, None
+
+
+def _resume(session: Session, saved: Restorable, *, same: bool) -> EndedBy:
     trainer = session.trainer
-    if session.resumed_from is not None and session.resumed_from >= trainer.spec.total_timesteps:
+    ended_by = saved.state["extra"].get("ended_by") if same else None
+    steps_done = session.resumed_from is not None and session.resumed_from >= trainer.spec.total_timesteps
+    if steps_done or ended_by is not None:
         # Training had ended; only its record was not written yet.
         trainer.restore_ended(saved)
         session.at_safe_point()
-        return EndedBy.STEPS
+        return EndedBy.STEPS if ended_by is None else EndedBy(ended_by)
     trainer.restore(saved)
     return _run(session)
 
@@ -118,7 +140,7 @@ def _resume(session: Session, saved: Restorable) -> EndedBy:
 def _finish(session: Session) -> dict[str, Any]:
     """Writes the final checkpoint and, last, the record."""
     trainer, layout = session.trainer, session.layout
-    session.train_row()
+    session.last_values()
     checkpoint = session.checkpoint()
     assert session.ended_by is not None
     record = {
@@ -145,13 +167,6 @@ def _finish(session: Session) -> dict[str, Any]:
     return record
 
 
-def read_restorable(checkpoint: Checkpoint, *, envs: bool = True) -> Restorable:
-    """Reads a checkpoint's files."""
-    return from_payload(
-        lambda name: checkpoint.path(name).read_bytes(), lambda name: checkpoint.path(name).read_bytes(), envs=envs
-    )
-
-
 def _with_history(
     reasons: list[str], checkpoint: Checkpoint, now: Mapping[str, Any], spec: ExperimentSpec
 ) -> list[str]:
@@ -160,11 +175,12 @@ def _with_history(
     if isinstance(checkpoint.exact, str):
         found += checkpoint.exact.removeprefix(NOT_EXACT).split("; ")
     found += differences(checkpoint.versions, now)
-    if checkpoint.attempt != 0 and checkpoint.meta.get("fingerprint") not in (None, spec.fingerprint()):
+    if checkpoint.attempt != 0 and not _is_same(checkpoint, spec):
         found.append("the experiment was changed during the run")
     found += hash_seed_reason()
     return list(dict.fromkeys(found + reasons))
 
 
-def _report_damage(events: EventLog, folder: Path, why: str) -> None:
-    events.append("checkpoint_damaged", f"The checkpoint {folder.name} is skipped: {why}.", checkpoint=folder.name)
+def _is_same(checkpoint: Checkpoint, spec: ExperimentSpec) -> bool:
+    """Whether a checkpoint was written by the very experiment that goes on now."""
+    return checkpoint.meta.get("fingerprint") in (None, spec.fingerprint())

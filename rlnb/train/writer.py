@@ -6,7 +6,6 @@ replay chunks and manifests follow each other as in a single thread.
 
 from __future__ import annotations
 
-import errno
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,11 +14,10 @@ from rlnb.run.checkpoints import Checkpoint, checkpoints, retain, write_checkpoi
 from rlnb.run.chunks import write_chunk
 from rlnb.run.layout import RunLayout
 from rlnb.run.plans import CheckpointPlan
+from rlnb.run.writing import is_full
 from rlnb.train.hashing import weights_sha256
 from rlnb.train.replay import ReplayLog
 from rlnb.train.snapshot import Snapshot, to_payload
-
-FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CheckpointWriter:
@@ -58,7 +56,7 @@ class CheckpointWriter:
     @property
     def disk_full(self) -> bool:
         """Whether the last write found no space; its snapshot waits to be written again."""
-        return isinstance(self._error, OSError) and self._error.errno in FULL
+        return is_full(self._error)
 
     def start(self, snapshot: Snapshot, meta: Mapping[str, Any]) -> None:
         """Begins to write a snapshot; call it only when not busy."""
@@ -111,5 +109,5 @@ class CheckpointWriter:
             meta={"weights_sha256": weights_sha256(snapshot.tensors["policy"]), "number": self._number, **meta},
         )  # fmt: skip
         self.newest = checkpoint
-        retain(self.layout, self.plan)
+        retain(self.layout, self.plan, sure=checkpoint)
         self._written(checkpoint)

@@ -7,7 +7,15 @@ import json
 import pytest
 
 from rlnb.errors import CheckpointError, RunFormatError
-from rlnb.run.checkpoints import MANIFEST, best, checkpoints, newest_valid, read_checkpoint, retain, write_checkpoint
+from rlnb.run.checkpoints import (
+    MANIFEST,
+    best,
+    checkpoints,
+    newest_valid,
+    read_checkpoint,
+    retain,
+    write_checkpoint,
+)
 from rlnb.run.chunks import collect_chunks, write_chunk
 from rlnb.run.layout import RunLayout
 from rlnb.run.plans import CheckpointPlan
@@ -152,3 +160,19 @@ def test_a_damaged_chunk_damages_its_checkpoints(layout):
     write(layout, 20, shared=(name,))
     (layout.checkpoints / name).write_bytes(b"rowz")
     assert newest_valid(layout).step == 10
+
+
+def test_retention_keeps_the_one_that_is_right_byte_for_byte(layout):
+    for step in (10, 20, 30):
+        write(layout, step)
+    for step in (20, 30):  # the same size, other bytes: only their sha256 tells
+        path = layout.checkpoint(step, 1) / "a.bin"
+        path.write_bytes(bytes(len(path.read_bytes())))
+    retain(layout, CheckpointPlan(keep_last=1, keep_best=False))
+    assert newest_valid(layout).step == 10
+
+
+def test_a_mean_that_is_not_a_number_is_not_the_best(layout):
+    write(layout, 10, mean=float("nan"))
+    write(layout, 20, mean=-5.0)
+    assert best(checkpoints(layout)).step == 20

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,3 +97,30 @@ def test_what_a_process_appends_is_redacted(tmp_path):
     (event,), (row,) = read_events(layout), MetricReader(layout).read()[0]
     assert (event.message, event.data) == ("logged in with [redacted]", {"token": "[redacted]"})
     assert row["note"] == "[redacted]"
+
+
+def test_a_full_disk_costs_no_row_and_tears_no_line(tmp_path, monkeypatch):
+    layout, room = RunLayout(tmp_path), [10**6]
+    real = os.write
+
+    def write(handle, data):
+        if not room[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = real(handle, data[: room[0]])
+        room[0] -= written
+        return written
+
+    log = JsonlMetricLog(layout, 1, segment_bytes=100)
+    monkeypatch.setattr(os, "write", write)
+    log.append({"step": 1, "time": 1.0})
+    room[0] = 7  # in the middle of a line, and of a segment that is as good as full
+    for step in (2, 3):
+        with pytest.raises(OSError, match="No space left"):
+            log.append({"step": step, "kind": "train", "time": 1.0, "value": 0.123456789})
+    with pytest.raises(OSError, match="No space left"):
+        log.flush()
+    assert [row["step"] for row in MetricReader(layout).read()[0]] == [1]
+    room[0] = 10**6
+    log.flush()
+    log.append({"step": 4, "time": 1.0})
+    assert [row["step"] for row in MetricReader(layout).read()[0]] == [1, 2, 3, 4]

@@ -10,6 +10,7 @@ from rlnb.design.shaping import Shaping
 from rlnb.design.standardize import RunningZScore
 from rlnb.design.state import StateSpec
 from rlnb.design.term import Term
+from tests.histories import assert_same_rows
 from tests.train.noisy import Noisy
 
 PPO = {"algo": "PPO", "n_envs": 3, "n_steps": 32, "batch_size": 32, "n_epochs": 2, "total_timesteps": 960}
@@ -56,7 +57,8 @@ CASES = {
 def test_a_resumed_run_ends_with_the_same_weights(trial, name):
     given = CASES[name]
     total = given["total_timesteps"]
-    never = trial(**given, checkpoint={"every_minutes": 60}).attempt()
+    undisturbed = trial(**given, checkpoint={"every_minutes": 60})
+    never = undisturbed.attempt()
     # Snapshots at every rollout, one suspend, one crash that loses steps, then to the end.
     disturbed = trial(**given, checkpoint={"every_steps": max(10, total // 12)})
     disturbed.suspended(total // 4)
@@ -71,3 +73,4 @@ def test_a_resumed_run_ends_with_the_same_weights(trial, name):
     assert record["episodes"] == never["episodes"]
     assert record["return_mean"] == never["return_mean"]
     assert record["initial"] == never["initial"]
+    assert_same_rows(disturbed.layout, undisturbed.layout)

@@ -57,7 +57,7 @@ def test_a_model_by_step_best_or_latest(trial):
     assert load_model(run.layout, "latest").num_timesteps == 256
     rated = [one for one in by_step.values() if one.return_mean is not None]
     assert load_model(run.layout, "best").num_timesteps == max(rated, key=lambda one: (one.return_mean, one.step)).step
-    with pytest.raises(CheckpointError, match=r"has no checkpoint 100; it has: 64, 128, 192, 256"):
+    with pytest.raises(CheckpointError, match=r"has no checkpoint 100; it has: 64, 128, .*256"):
         load_model(run.layout, 100)
 
 

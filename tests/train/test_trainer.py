@@ -139,6 +139,17 @@ def test_an_interrupt_only_sets_the_flag(trial):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_an_error_leaves_training_broken_off(trial):
+    def fail(_locals, _globals):
+        raise ValueError("no")
+
+    run = trial(**PPO)
+    run.callbacks = [fail]
+    with pytest.raises(ValueError, match="no"):
+        run.attempt()
+    assert read_progress(run.layout).phase is Phase.BROKEN_OFF
+
+
 def test_a_stop_rule_stops_at_the_same_place_after_a_resume(trial):
     rule = {**PPO, "total_timesteps": 5000, "stop_when": "length > 5 for 40 episodes"}
     whole = trial(**rule).attempt()
