@@ -9,7 +9,13 @@ from rlnb.errors import ExperimentError
 from rlnb.run.findings import Finding, Level
 
 _MARKS = {Level.ERROR: "✗", Level.WARNING: "!", Level.INFO: "·"}
-_COLOURS = {Level.ERROR: "#c62828", Level.WARNING: "#b26a00", Level.INFO: "inherit"}
+# JupyterLab's colours, which follow its theme; the second is for other front ends.
+_COLOURS = {
+    Level.ERROR: "var(--jp-error-color1, #c62828)",
+    Level.WARNING: "var(--jp-warn-color1, #b26a00)",
+    Level.INFO: "var(--jp-ui-font-color2, inherit)",
+}
+_GOOD = "var(--jp-success-color1, #16803c)"
 
 
 @dataclass(frozen=True)
@@ -54,13 +60,22 @@ class CheckReport:
         return "\n".join([self._headline(), *lines])
 
     def _repr_html_(self) -> str:
+        mark, colour = ("✓", _GOOD) if self.ok else ("✗", _COLOURS[Level.ERROR])
         rows = "".join(
-            f'<li style="list-style:none;color:{_COLOURS[f.level]}">{_MARKS[f.level]} {html.escape(f.message)}</li>'
+            # The mark hangs out, so that a long sentence does not run below it.
+            f'<div style="color:{_COLOURS[f.level]};padding-left:1.4em;text-indent:-1.4em">'
+            f'<span style="display:inline-block;text-indent:0;width:1.4em">{_MARKS[f.level]}</span>'
+            f"{html.escape(f.message)}</div>"
             for f in self.findings
         )
-        return f'<b>{html.escape(self._headline())}</b><ul style="margin:0;padding-left:0.5em">{rows}</ul>'
+        head = f'<span style="color:{colour};display:inline-block;width:1.4em">{mark}</span>'
+        return f'<div style="line-height:1.55"><div>{head}<b>{html.escape(self._headline())}</b></div>{rows}</div>'
 
     def _headline(self) -> str:
-        verdict = "ready to promote" if self.ok else f"{len(self.errors)} problem(s) to solve"
-        hints = f", {len(self.warnings)} warning(s)" if self.warnings else ""
+        verdict = "ready to promote" if self.ok else f"{_count(self.errors, 'problem')} to solve"
+        hints = f", {_count(self.warnings, 'warning')}" if self.warnings else ""
         return f"check: {verdict}{hints} ({self.seconds:.1f} s)"
+
+
+def _count(found: tuple[Finding, ...], word: str) -> str:
+    return f"{len(found)} {word}{'' if len(found) == 1 else 's'}"

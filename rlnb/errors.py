@@ -7,11 +7,40 @@ A message is one sentence for a person: what was wrong, with the value, and what
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import os
+import sysconfig
+import traceback
+from collections.abc import Iterable, Iterator
 
 
 class RlnbError(Exception):
     """Base of everything rlnb raises on purpose."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Returns what IPython shows below a cell: the sentence, and the user's own lines that led to it.
+
+        The sentence says what to do; rlnb's insides would only hide it (`%debug` still opens them).
+        """
+        lines = [f"\x1b[31m{type(self).__name__}\x1b[0m: {self}"]
+        return lines + [f"  {where}" for where in dict.fromkeys(_own_lines(self))]
+
+
+def _own_lines(error: BaseException | None) -> Iterator[str]:
+    """Yields the lines of the user's cells and modules in an error's traceback and in its causes'."""
+    paths = sysconfig.get_paths()
+    foreign = {os.path.dirname(__file__), *(paths[name] for name in ("stdlib", "purelib", "platlib"))}
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        for frame in traceback.extract_tb(error.__traceback__):
+            # IPython keeps each cell under a name of its own that means nothing to a person.
+            cell = "ipykernel_" in frame.filename or "ipython-input" in frame.filename
+            inside = any(frame.filename.startswith(folder + os.sep) for folder in foreign)
+            if inside or (frame.filename.startswith("<") and not cell):
+                continue
+            file = "" if cell else f"{frame.filename}, "
+            yield f"{file}line {frame.lineno}: {frame.line or ''}".rstrip(": ")
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 class UsageError(RlnbError):

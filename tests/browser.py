@@ -14,7 +14,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import psutil
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -74,9 +74,18 @@ class Lab:
 
     def kill(self) -> None:
         """Ends the server and its kernels without warning."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            server = psutil.Process(self.process.pid)
+            # Kernels have sessions of their own, so the server's process group does not hold them.
+            for process in [server, *server.children(recursive=True)]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
         self.process.wait(20)
+
+    def kernels(self) -> list[psutil.Process]:
+        """Returns the processes of its kernels."""
+        below = psutil.Process(self.process.pid).children(recursive=True)
+        return [process for process in below if "ipykernel_launcher" in process.cmdline()]
 
 
 @contextlib.contextmanager

@@ -58,12 +58,13 @@ class Bundle:
         return sum(file.bytes for file in self.files)
 
     def describe(self) -> str:
-        """One line for a person: what goes along and how much it is."""
+        """Names what goes along and how much it is, to stand in a sentence."""
         if not self.files:
-            return "bundle: the notebook only"
+            return "the notebook alone"
         names = [file.name for file in self.files]
         shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-        return f"bundle: the notebook and {len(names)} file(s), {readable_bytes(self.bytes)}: {shown}"
+        files = "1 file" if len(names) == 1 else f"{len(names)} files"
+        return f"the notebook and {files} ({readable_bytes(self.bytes)}: {shown})"
 
 
 def write_bundle(

@@ -145,13 +145,19 @@ def _as_run(
         return cell
     number = notebook.number(cell.id)
     if run is None:
-        if not after_target and NOTEBOOK_ONLY not in cell.tags:
+        if not after_target and NOTEBOOK_ONLY not in cell.tags and not _only_installs(cell.source):
             findings.append(_warn("cell_not_run", f"Cell {number} (`{_first_line(cell.source)}`) did not run successfully here; the job runs it as it is saved. Run it, or tag it {NOTEBOOK_ONLY!r} to leave it out."))  # fmt: skip
         return cell
     if run.source.strip() != cell.source.strip():
         findings.append(_warn("cell_differs", f"Cell {number} (`{_first_line(run.source)}`) was edited since it last ran without an error; the job gets the source that ran. Run it again to promote the edit."))  # fmt: skip
         return replace(cell, source=run.source)
     return cell
+
+
+def _only_installs(source: str) -> bool:
+    """Whether nothing of a cell is left for a job, which installs nothing."""
+    rest, removed = without_installs(source)
+    return bool(removed) and all(not line.strip() or line.lstrip().startswith("#") for line in rest.splitlines())
 
 
 def _without_installs(cells: Sequence[Cell], findings: list[Finding]) -> list[Cell]:
@@ -167,7 +173,8 @@ def _without_installs(cells: Sequence[Cell], findings: list[Finding]) -> list[Ce
             findings.append(Finding(Level.INFO, "install_skipped", f"`{line}` is not run in the job: a job uses the packages of this interpreter."))  # fmt: skip
         result.append(replace(cell, source=source))
     if left_out:
-        findings.append(Finding(Level.INFO, "notebook_only", f"{left_out} cell(s) tagged {NOTEBOOK_ONLY!r} are not run in the job."))  # fmt: skip
+        cells_are = "1 cell is" if left_out == 1 else f"{left_out} cells are"
+        findings.append(Finding(Level.INFO, "notebook_only", f"{cells_are} tagged {NOTEBOOK_ONLY!r} and not run in the job."))  # fmt: skip
     return result
 
 

@@ -101,7 +101,10 @@ class Facts:
 
     @property
     def tone(self) -> Tone:
-        return Tone.WAITING if self.silent else _TONES.get(self.state, Tone.WAITING)
+        if self.silent:
+            return Tone.WAITING
+        done = self.state is State.RUNNING and self.phase is Phase.FINISHED  # only later cells are left
+        return Tone.GOOD if done else _TONES.get(self.state, Tone.WAITING)
 
     @property
     def state_words(self) -> str:
@@ -111,7 +114,7 @@ class Facts:
         if self.state is State.RUNNING and self.phase is Phase.SETUP:
             return "running the cells before promote()"
         if self.state is State.RUNNING and self.phase is Phase.FINISHED:
-            return "training finished, later cells run"
+            return "training finished"
         return _WORDS[self.state]
 
     @property
@@ -140,7 +143,7 @@ class Facts:
         found = []
         if self.return_mean is not None and math.isfinite(self.return_mean):
             found.append(f"return {number(self.return_mean)} (last 100 episodes)")
-        if self.steps_per_second and self.state is State.RUNNING:
+        if self.steps_per_second and self.state is State.RUNNING and self.phase is not Phase.FINISHED:
             found.append(f"{number(self.steps_per_second)} steps/s")
         if self.attempt > 1:
             found.append(f"attempt {self.attempt}")

@@ -94,13 +94,13 @@ _TRAINING = (
     _Training(
         "value_loss",
         "Value loss",
-        "loss",
+        "",
         {"train/value_loss": "value", "train/critic_loss": "critic", "train/loss": "total"},
     ),
     _Training(
         "policy_loss",
         "Policy loss",
-        "loss",
+        "",
         {
             "train/policy_gradient_loss": "policy gradient",
             "train/policy_loss": "policy",

@@ -174,7 +174,9 @@ def _draw(axes: Axes, panel: Panel, history: History | None, *, first: bool, col
         spine.set_color("#bdbdbd")
     axes.xaxis.set_major_formatter(_steps)
     axes.xaxis.set_major_locator(_few_ticks())
-    if history is not None:
+    if history is None:
+        axes.set_xlim(left=0)
+    else:
         _mark(axes, history, first=first)
     if not len(panel.x):
         axes.text(0.5, 0.5, "no values yet", transform=axes.transAxes, ha="center", size=8, color=_SOFT)

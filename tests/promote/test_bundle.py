@@ -48,7 +48,7 @@ def test_modules_literals_and_includes(folder: Path) -> None:
         "lander.yaml": "literal", "demo.parquet": "literal", "sub/dir/file.txt": "literal", "data/a.csv": "include", "data/b.csv": "include",
     }  # fmt: skip
     assert bundle.bytes == sum(path.path.stat().st_size for path in bundle.files)
-    assert bundle.describe().startswith("bundle: the notebook and 10 file(s), 47 B: data/a.csv, data/b.csv, ")
+    assert bundle.describe().startswith("the notebook and 10 files (47 B: data/a.csv, data/b.csv, ")
 
 
 def test_what_stays_behind(folder: Path) -> None:
@@ -58,7 +58,7 @@ def test_what_stays_behind(folder: Path) -> None:
     bundle = collect(folder, sources, exclude=[folder / "nb.ipynb", folder / "runs"])
     assert bundle.files == ()
     assert bundle.folders == ("data",)
-    assert bundle.describe() == "bundle: the notebook only"
+    assert bundle.describe() == "the notebook alone"
 
 
 def test_a_link_out_of_the_folder_is_not_followed(folder: Path, tmp_path: Path) -> None:

@@ -64,10 +64,8 @@ def test_words_for_what_the_kernel_does():
     assert (
         Facts("r", state=State.RUNNING, phase=Phase.SETUP).state_words == "running the cells before promote()"
     )
-    assert (
-        Facts("r", state=State.RUNNING, phase=Phase.FINISHED).state_words
-        == "training finished, later cells run"
-    )
+    finished = Facts("r", state=State.RUNNING, phase=Phase.FINISHED, steps_per_second=9.0)
+    assert (finished.state_words, finished.tone, finished.details) == ("training finished", Tone.GOOD, [])
     assert Facts("r", state=State.RUNNING, silent=True).state_words == "silent (running)"
 
 
@@ -81,6 +79,11 @@ def test_details_say_what_is_out_of_the_ordinary():
     facts = Facts(
         "r", state=State.RUNNING, attempt=3, return_mean=12.0, checkpoint=1500, steps_per_second=900.0
     )
-    assert facts.details == ["return 12.00", "900.0 steps/s", "attempt 3", "checkpoint at 1,500"]
+    assert facts.details == [
+        "return 12.00 (last 100 episodes)",
+        "900.0 steps/s",
+        "attempt 3",
+        "checkpoint at 1,500",
+    ]
     troubled = Facts("r", attempt=1, store="unreachable since 12:00", upload_pending=5_000_000)
     assert troubled.details == ["store unreachable since 12:00", "5.0 MB to upload"]

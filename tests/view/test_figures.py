@@ -21,7 +21,7 @@ def test_every_chart_has_a_title_and_units(run):
     assert figure.layout.title.text == "lander"
     axes = [figure.layout[name] for name in figure.to_dict()["layout"] if name.startswith("yaxis")]
     assert [axis.title.text for axis in axes] == [
-        "reward per episode", "steps", "reward per episode", "loss", "loss", "nats", "nats", "steps/s",
+        "reward per episode", "steps", "reward per episode", "", "", "nats", "nats", "steps/s",
     ]  # fmt: skip
     xs = [figure.layout[name] for name in figure.to_dict()["layout"] if name.startswith("xaxis")]
     assert {axis.title.text for axis in xs} == {X_LABEL}

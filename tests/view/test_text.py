@@ -14,7 +14,7 @@ def test_a_running_job():
     assert lines[0] == "lander: running (PPO on LunarLander-v3)"
     assert lines[1].endswith("250 of 1,000 steps (25.0 %) 1 min 15 s left")
     assert len(lines[1]) <= 70
-    assert lines[2] == "return -12.50 · 10.00 steps/s"
+    assert lines[2] == "return -12.50 (last 100 episodes) · 10.00 steps/s"
     assert lines[3] == "run exp-1 in /runs/exp-1"
 
 

@@ -100,7 +100,7 @@ class Chart {
     if (p.note) make('span', 'rlnb-muted rlnb-note', this.legend, p.note);
     this.read(null);
     const said = solid.map(([l, i]) => `${l.label} ${reading(p.last[i])}`).join(', ');
-    this.box.setAttribute('aria-label', `${p.title} in ${p.unit} over ${X_LABEL}; newest: ${said || 'nothing yet'}`);
+    this.box.setAttribute('aria-label', `${p.title}${p.unit && ` in ${p.unit}`} over ${X_LABEL}; newest: ${said || 'nothing yet'}`);
   }
 
   // Writes the values under the cursor, or the newest ones, into the legend.
@@ -128,7 +128,7 @@ class Chart {
       }
     });
     this.plot = new uPlot({
-      width: this.width(), height: view.height, legend: { show: false }, padding: [8, 10, 0, 0],
+      width: this.width(), height: view.height, legend: { show: false }, padding: [8, 15, 0, 0],
       cursor: {
         sync: { key: view.key, scales: ['x', null] }, drag: { x: false, y: false, setScale: false },
         points: { size: 6 }, y: false,
@@ -142,7 +142,7 @@ class Chart {
       series: [{}, ...panel.lines.map((line) => ({
         label: line.label, stroke: this.color(line), spanGaps: true,
         width: line.style === 'line' ? 1.75 : line.style === 'faint' ? 1 : 0,
-        alpha: line.style === 'faint' ? 0.28 : 1,
+        alpha: line.style === 'faint' ? 0.4 : 1,
         points: { show: few, size: 5, fill: this.color(line) },
       }))],
       hooks: {
