@@ -21,6 +21,7 @@ from rlnb.jobs.notebook import Notebook, read_notebook
 from rlnb.jobs.notebook_search import find_notebook
 from rlnb.jobs.parameters import find_parameters
 from rlnb.jobs.static_checks import check_names, check_syntax
+from rlnb.launch import names_of
 from rlnb.prepare import Prepared, prepare, resolve_store
 from rlnb.run.findings import Finding, Level
 from rlnb.run.identity import current
@@ -202,7 +203,7 @@ def _prepare_here(explicit: str | Path | None) -> tuple[Prepared | None, list[Fi
 
 
 def _parts(skip: Iterable[str]) -> set[Part]:
-    skipped = [skip] if isinstance(skip, str) else list(skip)
+    skipped = list(names_of(skip, "skip"))
     names = [part.value for part in Part]
     for name in skipped:
         if name not in names:

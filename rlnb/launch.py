@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import getpass
+import math
 import os
 import shutil
 import sys
@@ -151,12 +152,20 @@ def start_run(prepared: Prepared, asked: Asked) -> RunLayout:
 def check_asked(asked: Asked) -> None:
     """Raises UsageError when an allow-listed variable is not set, or a number is out of range."""
     for name in asked.env_vars:
-        if not isinstance(name, str) or not name or "=" in name:
-            raise UsageError(f"env_vars holds {str(name).partition('=')[0]!r} with more than a name; give the variable's name only, its value is taken from this environment.")  # fmt: skip
+        if "=" in name:
+            raise UsageError(f"env_vars holds {name.partition('=')[0]!r} with more than a name; give the variable's name only, its value is taken from this environment.")  # fmt: skip
         if name not in os.environ:
             raise UsageError(f"env_vars names {name!r}, which is not set here; set it or take it out.{did_you_mean(name, os.environ)}")  # fmt: skip
-    if asked.retries < 0:
-        raise UsageError(f"retries={asked.retries} is negative; give 0 or more.")
+    retries: object = asked.retries
+    if isinstance(retries, bool) or not isinstance(retries, int):
+        raise UsageError(f"retries={retries!r:.80} is no whole number; give 0 or more.")
+    if retries < 0:
+        raise UsageError(f"retries={retries} is negative; give 0 or more.")
+    hold: object = asked.hold
+    if hold is not None and (
+        isinstance(hold, bool) or not isinstance(hold, int | float) or not math.isfinite(hold)
+    ):
+        raise UsageError(f"hold={hold!r:.80} is no number of seconds; give 0 or more.")
     if asked.hold is not None and asked.hold < 0:
         raise UsageError(f"hold={asked.hold} is negative; give seconds, 0 or more.")
 
@@ -206,6 +215,39 @@ def describe_same(layout: RunLayout, state: State) -> str:
     )
 
 
-def names_of(tags: Iterable[str]) -> tuple[str, ...]:
-    """Returns tags as a tuple; a single string is one tag, not its letters."""
-    return (tags,) if isinstance(tags, str) else tuple(tags)
+def names_of(given: Iterable[str], what: str) -> tuple[str, ...]:
+    """Returns words as a tuple; a single string is one word, not its letters.
+
+    Args:
+        given: what the user gave.
+        what: the argument's name, for the message.
+
+    Raises:
+        UsageError: it is no list of words.
+    """
+    words = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
+    for word in words:
+        if not isinstance(word, str) or not word:
+            raise UsageError(f"{what} holds {word!r:.80}, which is no word; write e.g. {what}=['a', 'b'].")
+    return words
+
+
+def paths_of(given: Iterable[str | Path], what: str) -> tuple[str | Path, ...]:
+    """Returns paths as a tuple; a single one needs no list.
+
+    Raises:
+        UsageError: it holds something that is no path.
+    """
+    paths = (
+        (given,)
+        if isinstance(given, str | Path)
+        else tuple(given)
+        if isinstance(given, Iterable)
+        else (given,)
+    )
+    for path in paths:
+        if not isinstance(path, str | Path) or not str(path):
+            raise UsageError(
+                f"{what} holds {path!r:.80}, which is no path; write e.g. {what}=['data/a.csv']."
+            )
+    return paths

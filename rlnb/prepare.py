@@ -201,6 +201,11 @@ def resolve_store(store: str | Path, *, base: Path) -> str:
         UsageError: the URL is malformed, or `memory://`, which ends with the process.
         SecretError: the URL carries a password.
     """
+    given: object = store
+    if not isinstance(given, str | Path) or not str(given).strip():
+        raise UsageError(
+            f"store={given!r:.80} is no place; give a folder such as './runs', or s3:// or obs://."
+        )
     text = os.fspath(store)
     authority, _, query = text.partition("://")[2].partition("?")
     secret_options = [name for name in query.split("&") if is_secret_name(name.partition("=")[0])]

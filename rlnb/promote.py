@@ -16,6 +16,7 @@ from rlnb.check import (
     check_store,
     make_report,
 )
+from rlnb.errors import UsageError
 from rlnb.jobs import capture
 from rlnb.jobs.capture import CellRun
 from rlnb.jobs.notebook import Notebook, read_notebook
@@ -26,6 +27,7 @@ from rlnb.launch import (
     Asked,
     check_asked,
     names_of,
+    paths_of,
 )
 from rlnb.prepare import Prepared, prepare, refuse_secret_settings, resolve_store
 from rlnb.run.findings import Finding, Level
@@ -78,6 +80,10 @@ def promote(
         UsageError: (or a subclass) something about the notebook, the experiment or the store is wrong;
             nothing has started.
     """
+    from rlnb.experiment import Experiment
+
+    if not isinstance(exp, Experiment):
+        raise UsageError(f"promote() takes an Experiment, not {exp!r:.80}; write rlnb.promote(rlnb.Experiment('name', env=…, total_timesteps=…)).")  # fmt: skip
     identity = current()
     if identity is not None:
         from rlnb.inside import promote_inside
@@ -88,7 +94,9 @@ def promote(
     spec = exp.spec  # flushes the lab, so that the design file is there to be bundled
     url = resolve_store(store, base=source.path.parent)
     target = None if runs else _target(source, exp.name)
-    prepared = prepare(source, runs, call=call, target=target, include=include, store=url)
+    prepared = prepare(
+        source, runs, call=call, target=target, include=paths_of(include, "include"), store=url
+    )
     refuse_secret_settings(spec.to_dict(), prepared.redactor)
     asked = Asked(
         name=spec.name,
@@ -96,8 +104,8 @@ def promote(
         experiment=spec.to_dict(),
         fingerprint=spec.fingerprint(),
         experiment_name=spec.name if prepared.target.cell is None else None,
-        tags=names_of(tags),
-        env_vars=names_of(env_vars),
+        tags=names_of(tags, "tags"),
+        env_vars=names_of(env_vars, "env_vars"),
         retries=retries,
         hold=hold,
     )
@@ -147,7 +155,9 @@ def promote_notebook(
     url = resolve_store(store, base=Path.cwd())
     call = choose_target(source, experiment)
     target = Target() if call is None else Target(call.cell, call.call)
-    prepared = prepare(source, target=target, include=include, store=url).with_parameters(parameters or {})
+    prepared = prepare(
+        source, target=target, include=paths_of(include, "include"), store=url
+    ).with_parameters(parameters or {})
     if call is None and experiment is None:
         unclear = Finding(Level.WARNING, "first_call", f"promote() of {source.path.name} stands in a loop, a function or a branch: the job trains the first experiment that it is called with; --experiment NAME chooses another.")  # fmt: skip
         prepared = replace(prepared, findings=(*prepared.findings, unclear))
@@ -156,8 +166,8 @@ def promote_notebook(
         store=url,
         experiment_name=experiment if call is None else None,
         checked=not check,
-        tags=names_of(tags),
-        env_vars=names_of(env_vars),
+        tags=names_of(tags, "tags"),
+        env_vars=names_of(env_vars, "env_vars"),
         retries=retries,
         hold=hold,
     )

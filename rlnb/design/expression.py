@@ -19,9 +19,9 @@ from rlnb.design import syntax
 from rlnb.design.columns import Array
 from rlnb.design.functions import Kind
 from rlnb.design.interval import Interval
-from rlnb.design.namespace import plain_names
+from rlnb.design.namespace import hint, plain_names
 from rlnb.design.syntax import Node
-from rlnb.errors import ExpressionError, did_you_mean
+from rlnb.errors import ExpressionError
 
 #: rows evaluated at a time; a few arrays of this length stay in a core's cache
 BLOCK = 8192
@@ -63,7 +63,7 @@ class Expression:
         for name, position in self.names.items():
             if name not in names:
                 raise ExpressionError(
-                    f"{name!r} in {self.text!r:.80} is not a known name.{did_you_mean(name, names)} "
+                    f"{name!r} in {self.text!r:.80} is not a known name.{hint(name, names)} "
                     f"There are: {', '.join(plain_names(names)) or 'none'}.",
                     position,
                 )

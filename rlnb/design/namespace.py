@@ -12,7 +12,7 @@ Where two things share a plain name the first in this order wins; the subscripte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +106,7 @@ class Namespace(Mapping[str, Array]):
             if key is not None:
                 return self._batch.info[key]
             raise UnknownName(
-                f"{name!r} is not a name of this batch.{did_you_mean(name, self)} "
+                f"{name!r} is not a name of this batch.{hint(name, self)} "
                 f"It has: {', '.join(plain_names(self))}."
             )
         group, component = place
@@ -116,8 +116,14 @@ class Namespace(Mapping[str, Array]):
 
 
 def plain_names(names: Iterable[str]) -> list[str]:
-    """Returns the names that are written without a subscript, for lists shown to a person."""
-    return [name for name in names if "[" not in name]
+    """Returns one spelling of each name, for lists shown to a person: what is in `info` has no plain one."""
+    return [name for name in names if "[" not in name or name.startswith("info[")]
+
+
+def hint(name: str, names: Collection[str]) -> str:
+    """Returns how a name has to be written if it stands in `info`, else the nearest one; "" if none is near."""
+    spelt = subscript("info", name)
+    return f" It stands in info; write {spelt}." if spelt in names else did_you_mean(name, names)
 
 
 def _info_key(name: str) -> str | None:

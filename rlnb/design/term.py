@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rlnb.design.columns import Array
+from rlnb.design.columns import Array, UnknownName
 from rlnb.design.expression import Expression, compile_expression
 from rlnb.design.schedule import Weight, read_weight
 from rlnb.design.transitions import Transitions
@@ -103,7 +103,10 @@ class Term:
             DesignError: a Python term is missing, fails or returns something else than n numbers.
         """
         if self._compiled is not None:
-            self._compiled.fill(out, batch.namespace)
+            try:
+                self._compiled.fill(out, batch.namespace)
+            except UnknownName as error:
+                raise DesignError(f"In {self.name!r}: {error}") from None
             return
         function = self.function
         if function is None:

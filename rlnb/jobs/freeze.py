@@ -157,7 +157,9 @@ def _as_run(
 def _only_installs(source: str) -> bool:
     """Whether nothing of a cell is left for a job, which installs nothing."""
     rest, removed = without_installs(source)
-    return bool(removed) and all(not line.strip() or line.lstrip().startswith("#") for line in rest.splitlines())
+    return bool(removed) and all(
+        not line.strip() or line.lstrip().startswith("#") for line in rest.splitlines()
+    )
 
 
 def _without_installs(cells: Sequence[Cell], findings: list[Finding]) -> list[Cell]:

@@ -37,6 +37,9 @@ def find_notebook(
     """
     environ = os.environ if environ is None else environ
     if explicit is not None:
+        given: object = explicit
+        if not isinstance(given, str | Path):
+            raise CaptureError(f"notebook={given!r:.80} is no path; pass the path of the .ipynb file.")
         path = Path(explicit).expanduser().absolute()
         if path.suffix != ".ipynb" or not path.is_file():
             raise CaptureError(

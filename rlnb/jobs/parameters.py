@@ -169,6 +169,8 @@ def expand_grid(grid: Mapping[str, Any]) -> list[dict[str, Any]]:
         UsageError: a name has no values, or something that is not a collection of values.
     """
     columns: list[list[Any]] = []
+    if not isinstance(grid, Mapping):
+        raise UsageError(f'grid={grid!r:.80} is no mapping; give for example grid={{"seed": range(5)}}.')
     for name, values in grid.items():
         if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):
             raise UsageError(

@@ -78,6 +78,9 @@ def test_names_of_an_expression():
     assert len(names) == len(list(names))
     with pytest.raises(DesignError, match="'nxt_x' is not a name of this batch. Did you mean 'next_x'"):
         names["nxt_x"]
+    message = r"'speed' is not a name of this batch\. It stands in info; write info\[\"speed\"\]\. It has: .*info\[\"speed\"\]"
+    with pytest.raises(DesignError, match=message):
+        names["speed"]
 
 
 def test_the_first_of_two_equal_names_wins():

@@ -136,3 +136,13 @@ def test_installs_and_notebook_only_cells_are_reported(tmp_path: Path, install: 
     assert _codes(frozen) == ["install_skipped", "notebook_only"]
     assert _sources(frozen)[0] == f"# not run in jobs: {install}"
     assert f"`{install}` is not run in the job" in frozen.findings[0].message
+
+
+def test_an_install_that_was_not_run_here_is_no_reason_to_warn(tmp_path: Path) -> None:
+    book = notebook(
+        tmp_path, "a = 1", "# once\n%pip install thing", "%pip install thing\nb = 1", "promote(exp)"
+    )
+    runs = [CellRun("a = 1", "c1", 1.0, True), CellRun("promote(exp)", "c4", 2.0)]
+    findings = freeze(book, runs).findings
+    assert [finding.code for finding in findings] == ["cell_not_run", "install_skipped", "install_skipped"]
+    assert findings[0].message.startswith("Cell 3 (")
