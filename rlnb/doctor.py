@@ -161,11 +161,13 @@ def _home() -> Check:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".doctor-{uuid.uuid4().hex}"
-        probe.write_bytes(b"rlnb")
-        probe.unlink()
+        try:
+            probe.write_bytes(b"rlnb")
+        finally:
+            probe.unlink(missing_ok=True)
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        return Check("disk", Verdict.FAIL, f"{folder} cannot be written: {error.strerror}", "set RLNB_HOME to a folder of yours")
+        return Check("disk", Verdict.FAIL, f"{folder} cannot be written: {error.strerror}", "make room or set RLNB_HOME to a folder of yours")
     message = f"{free / 1e9:.1f} GB free in {folder}"
     if free < MIN_FREE_BYTES:
         remedy = f"free at least {MIN_FREE_BYTES / 1e9:.0f} GB or set RLNB_HOME to another disk"

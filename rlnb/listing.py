@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from typing import Any
 from rlnb import settings
 from rlnb.errors import RlnbError, RunError, RunNotFound, UsageError, did_you_mean
 from rlnb.job import Job
-from rlnb.run.index import Index, IndexRow, describe_state
+from rlnb.run.index import Index, IndexRow, IndexUnusable, describe_state
 from rlnb.run.layout import RunLayout
 from rlnb.run.record import read_record
 from rlnb.run.status import State, observe
 from rlnb.source import join_run_url, split_run_url, superseded
+from rlnb.view.facts import number
 
 SHOWN = ("id", "name", "state", "step", "total_timesteps", "return_mean", "created")
 
@@ -47,9 +49,19 @@ class JobList(list[Job]):
         head = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in SHOWN)
         body = []
         for row in self.rows():
-            cells = ("" if row[name] is None else html.escape(str(row[name])) for name in SHOWN)
+            cells = (html.escape(_cell(name, row[name])) for name in SHOWN)
             body.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+        if not body:
+            return "no runs"
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if name == "created":
+        return f"{str(value)[:16].replace('T', ' ')} UTC"
+    return f"{value:,}" if isinstance(value, int) else number(value) if isinstance(value, float) else str(value)
 
 
 def jobs(
@@ -75,8 +87,7 @@ def jobs(
     """
     wanted = _state(state)
     members = None if store is None else {run.id for run in _visit(_store_url(store))}
-    if not settings.index_path().exists():
-        rebuild()
+    _make_index()
     rows = Index().rows(name=name, tag=tag, group=group)
     if members is not None:
         rows = [row for row in rows if row.id in members]
@@ -102,8 +113,7 @@ def job(id_or_url: str | Path) -> Job:
         return _by_address(text)
     if "/" in text or Path(text, "run.yaml").is_file():
         return _by_folder(Path(text))
-    if not settings.index_path().exists():
-        rebuild()
+    _make_index()
     try:
         row = Index().get(text)
     except RunNotFound:
@@ -145,6 +155,9 @@ def reconcile(*, resume: bool = False) -> list[dict[str, Any]]:
     found = []
     for item in put_right():
         layout, message = item.layout, item.message
+        if not item.readable:
+            found.append({"id": layout.id, "state": None, "message": message})
+            continue
         if resume and observe(layout).state is State.LOST:
             try:
                 message += f" {Job(layout.id, layout).resume()}"
@@ -154,6 +167,13 @@ def reconcile(*, resume: bool = False) -> list[dict[str, Any]]:
         Index().upsert(layout.id, **columns)
         found.append({"id": layout.id, "state": columns["state"], "message": message})
     return found
+
+
+def _make_index() -> None:
+    """Makes an index that is missing; where that cannot be done, the folders are read each time."""
+    if not settings.index_path().exists():
+        with suppress(IndexUnusable):
+            rebuild()
 
 
 def _state(state: str | State | None) -> State | None:
@@ -176,7 +196,8 @@ def _current(rows: Iterable[IndexRow], wanted: State | None) -> Iterator[IndexRo
         if State(row.state).living and row.folder:
             layout = RunLayout(row.folder)
             if layout.run_yaml.is_file():
-                fresh = replace(row, **describe_state(layout))
+                with suppress(RlnbError):  # of a newer format: the index says what it last knew
+                    fresh = replace(row, **describe_state(layout))
         if wanted is None or fresh.state == wanted:
             yield fresh
 

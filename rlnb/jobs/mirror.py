@@ -34,6 +34,7 @@ from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.record import read_record
 from rlnb.run.status import State
 from rlnb.run.storage import Storage, StoreAddress, open_storage
+from rlnb.run.writing import complain
 
 DONE, BAD_USAGE, SUPERSEDED = 0, 2, 3
 _LONGEST_PAUSE = 60.0
@@ -120,7 +121,7 @@ class Mirror:
             try:
                 self._ledger.save()
             except OSError as error:
-                print(f"the mirror's ledger cannot be written: {error}", flush=True)
+                complain(f"the mirror's ledger cannot be written: {error}")
         self._failures = 0
         self._report.change(Condition.OK, waiting=self._queued)
         self._queued = 0

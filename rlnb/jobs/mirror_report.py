@@ -9,6 +9,7 @@ from rlnb.errors import StoreDenied, StoreError, StoreFull, StoreUnreachable
 from rlnb.run.events import EventLog
 from rlnb.run.host import utc_now
 from rlnb.run.layout import RunLayout, write_json
+from rlnb.run.writing import complain
 
 
 class Condition(StrEnum):
@@ -73,7 +74,7 @@ class MirrorReport:
         try:
             self._events.append(kind, message)
         except OSError as error:
-            print(f"{utc_now()} {kind}: {message} (no event: {error})", flush=True)
+            complain(f"{utc_now()} {kind}: {message} (no event: {error})")
 
     def write(self, *, pending_bytes: int, pending_files: int) -> None:
         """Replaces mirror.json when something in it has changed."""
@@ -93,4 +94,4 @@ class MirrorReport:
             write_json(self.layout.mirror_json, {**content, "time": utc_now()}, durable=False)
             self._written = content
         except OSError as error:
-            print(f"{utc_now()} {self.layout.mirror_json} cannot be written: {error}", flush=True)
+            complain(f"{utc_now()} {self.layout.mirror_json} cannot be written: {error}")

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlnb import settings
-from rlnb.errors import RlnbError
-from rlnb.jobs.executors.local import LocalExecutor
+from rlnb.errors import RunFormatError
 from rlnb.jobs.processes import MARK
 from rlnb.jobs.survivors import end_survivors, survivors
 from rlnb.run.claims import latest_attempt
@@ -32,21 +31,20 @@ class Reconciled:
         layout: the run.
         message: what was found and done, one sentence.
         ended: pid → role of what it had left running.
-        attempt: the attempt that was started, or None.
+        readable: False for a run of a newer format, which was left alone.
     """
 
     layout: RunLayout
     message: str
     ended: dict[int, str] = field(default_factory=dict)
-    attempt: int | None = None
+    readable: bool = True
 
 
-def reconcile(folder: Path | None = None, *, resume: bool = False) -> list[Reconciled]:
+def reconcile(folder: Path | None = None) -> list[Reconciled]:
     """Looks through the runs of this machine and puts right what a crash has left.
 
     Args:
         folder: the folder of working copies; rlnb's own by default.
-        resume: continue lost runs from their newest checkpoint.
 
     Returns:
         What was done; empty when all is well.
@@ -57,25 +55,19 @@ def reconcile(folder: Path | None = None, *, resume: bool = False) -> list[Recon
         layout = RunLayout(root)
         if not layout.run_yaml.is_file() or latest_attempt(layout) == 0:
             continue
-        state = observe(layout).state
+        try:
+            state = observe(layout).state
+        except RunFormatError as error:
+            found.append(Reconciled(layout, f"{layout.id} is left alone: {error}", readable=False))
+            continue
         if state is State.LOST:
-            found.append(_put_right(layout, resume=resume))
+            ended = end_survivors(layout, mirror=False)
+            what = f"; ended {len(ended)} processes that it had left" if ended else ""
+            found.append(Reconciled(layout, f"{layout.id} was lost{what}; it can be resumed.", ended))
         elif not state.living and _is_unsent(layout) and not survivors(layout):
             _send_the_rest(layout)
             found.append(Reconciled(layout, f"{layout.id} is {state}, but not all of it was uploaded; that goes on now."))
     return found
-
-
-def _put_right(layout: RunLayout, *, resume: bool) -> Reconciled:
-    ended = end_survivors(layout, mirror=resume)
-    what = f"; ended {len(ended)} processes that it had left" if ended else ""
-    if not resume:
-        return Reconciled(layout, f"{layout.id} was lost{what}; it can be resumed.", ended)
-    try:
-        attempt = LocalExecutor().submit(layout)
-    except RlnbError as error:
-        return Reconciled(layout, f"{layout.id} was lost{what}; it could not be resumed: {error}", ended)
-    return Reconciled(layout, f"{layout.id} was lost{what}; attempt {attempt} continues it.", ended, attempt)
 
 
 def _is_unsent(layout: RunLayout) -> bool:

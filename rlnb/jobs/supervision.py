@@ -21,6 +21,7 @@ from rlnb.run.layout import RunLayout
 from rlnb.run.progress import Flag
 from rlnb.run.record import RunRecord, read_record
 from rlnb.run.status import EndKind, Evidence, State
+from rlnb.run.writing import try_to_write
 
 TICK = 0.1  # seconds between two looks; a child's end or a signal wakes at once
 LONGEST_BACKOFF = 60.0
@@ -110,8 +111,9 @@ class Supervision:
             early = self._idle(delay)
             if early is not None:
                 return early
-            self.claim = claim(self.layout, self.claim.number + 1, rlnb_version=__version__)
-            self.voice.take_over(self.claim)
+            early = self._claim_next()
+            if early is not None:
+                return early
             self.mirror.serve(self.claim.number)
 
     def _attempt(self) -> Verdict:
@@ -136,6 +138,18 @@ class Supervision:
         self.processes.close()
         self.claim.check()
         return watch.verdict(step=newest_step(self.layout))
+
+    def _claim_next(self) -> Verdict | None:
+        """Claims the next attempt once the disk has room for it; a verdict when somebody ends the run first."""
+        while not try_to_write(self._claim):
+            early = self._idle(TICK * 10)
+            if early is not None:
+                return early
+        self.voice.take_over(self.claim)
+        return None
+
+    def _claim(self) -> None:
+        self.claim = claim(self.layout, self.claim.number + 1, rlnb_version=__version__)
 
     # -- waiting --------------------------------------------------------------------------------
     def _wait_in_queue(self) -> Verdict | None:
@@ -193,7 +207,7 @@ class Supervision:
     # -- the end ----------------------------------------------------------------------------
     def _upload_the_rest(self) -> None:
         """Stays until the mirror has sent everything, gives up, or the machine is wanted back."""
-        while not (self.mirror.done or self.mirror.gave_up):
+        while not ((self.mirror.done or self.mirror.gave_up) and self.voice.heard):
             self.clock.tick()
             self.claim.check()
             self.mirror.attend(reap(), ended=True)
@@ -204,7 +218,7 @@ class Supervision:
             if self.signals.preemption() is not None:
                 self.mirror.end()
                 break
-            if not (self.mirror.done or self.mirror.gave_up):
+            if not (self.mirror.done or self.mirror.gave_up) or not self.voice.heard:
                 self.signals.wait(TICK * 5)
         # Or what was pending at the last heartbeat would be shown for ever.
         self.voice.say_at_once(upload_pending=self.mirror.pending_bytes, store=self.mirror.store)

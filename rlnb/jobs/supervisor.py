@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         become_subreaper()
         record = read_record(layout)
         held = claim(layout, options.attempt, rlnb_version=__version__)
-    except RlnbError as error:
+    except (RlnbError, OSError) as error:
         _say_ready(options.ready_fd, f"{type(error).__name__}: {error}\n".encode())
         print(error, file=sys.stderr)
         return SUPERSEDED if isinstance(error, Superseded) else 2

@@ -12,6 +12,7 @@ from rlnb.run.control import Request, Verb
 from rlnb.run.events import EventLog
 from rlnb.run.layout import RunLayout
 from rlnb.run.progress import Flag, write_flag
+from rlnb.run.writing import try_to_write
 
 #: A paused training goes on above this many times the least free space, so that it does not flutter.
 RELEASE = 1.5
@@ -62,9 +63,11 @@ class Helm:
 
     def tell(self, *, anew: bool = False) -> None:
         """Writes the flag for training when it has changed, or in any case when `anew`."""
-        if anew or self.flag is not self._written:
-            write_flag(self.layout, self.flag)
-            self._written = self.flag
+        if anew:
+            self._written = None
+        flag = self.flag
+        if flag is not self._written and try_to_write(lambda: write_flag(self.layout, flag)):
+            self._written = flag
 
     def preempt(self, signum: int) -> None:
         """Takes a signal by which a scheduler announces that it wants the machine back."""
@@ -91,7 +94,7 @@ class Helm:
             if stamp.isdigit() and int(stamp) < before_ns:
                 fresh = asked.verb in (Verb.RESUME, Verb.INSPECTED, Verb.NOTE)
                 message = "the run was resumed" if fresh else "too late: the run was resumed after it was asked"
-                control.acknowledge(self.layout, asked, ok=fresh, message=message)
+                self._acknowledge(asked, ok=fresh, message=message)
 
     def hear(self, events: EventLog, *, trained: bool, thoroughly: bool = True) -> None:
         """Takes and answers the requests that have arrived.
@@ -111,12 +114,17 @@ class Helm:
         self._heard_ns = changed_ns
         for asked in control.pending(self.layout):
             ok, message = self._answer(asked, trained=trained)
-            control.acknowledge(self.layout, asked, ok=ok, message=message)
+            if not self._acknowledge(asked, ok=ok, message=message):
+                continue  # it is heard again at the next look, and means the same then
             text = str(asked.args.get("text") or asked.args.get("expression") or message)
-            events.append(
-                str(asked.verb) if asked.verb in (Verb.INSPECTED, Verb.NOTE) else f"{asked.verb}_requested",
-                text, request=asked.id, host=asked.host,
-            )  # fmt: skip
+            kind = str(asked.verb) if asked.verb in (Verb.INSPECTED, Verb.NOTE) else f"{asked.verb}_requested"
+            self._note(events, kind, text, asked)
+
+    def _acknowledge(self, asked: Request, *, ok: bool, message: str) -> bool:
+        return try_to_write(lambda: control.acknowledge(self.layout, asked, ok=ok, message=message))
+
+    def _note(self, events: EventLog, kind: str, text: str, asked: Request) -> None:
+        try_to_write(lambda: events.append(kind, text, request=asked.id, host=asked.host))
 
     def _answer(self, asked: Request, *, trained: bool) -> tuple[bool, str]:
         who = f"asked from {asked.host}" if asked.host else "asked"

@@ -9,10 +9,11 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rlnb.run.events import EventLog
 from rlnb.run.layout import RunLayout, read_json
+from rlnb.run.writing import try_to_write
 
 #: What the mirror exits with when the store holds a claim of a newer attempt.
 SUPERSEDED = 3
@@ -114,11 +115,11 @@ class MirrorKeeper:
             self._crashes += 1
             delay = min(_LONGEST_DELAY, 0.5 * 2.0**self._crashes)
             self._again_at = now + delay
-            EventLog(self.layout, attempt=self._attempt).append(
-                "mirror_died",
+            message = (
                 f"The mirror ended with code {code}; it is started again in {delay:g} s "
-                f"(see {self.layout.relative(self._log)}).",
+                f"(see {self.layout.relative(self._log)})."
             )
+            try_to_write(lambda: EventLog(self.layout, attempt=self._attempt).append("mirror_died", message))
             self.gave_up = ended and self._crashes >= _GIVE_UP_AFTER
 
     @property
@@ -126,7 +127,7 @@ class MirrorKeeper:
         return self.layout.local / "mirror.log"
 
     def _start(self) -> None:
-        with open(self._log, "ab") as log:
+        with _open_log(self._log) as log:
             self._popen = subprocess.Popen(
                 [*self._command, os.fspath(self.layout.root), "--attempt", str(self._attempt)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
@@ -138,3 +139,10 @@ class MirrorKeeper:
                 os.kill(self._popen.pid, signum)  # ours and not yet reaped, so the pid is its own
             except ProcessLookupError:
                 pass  # it has ended; its exit code is collected next
+
+
+def _open_log(path: Path) -> IO[bytes]:
+    try:
+        return open(path, "ab")
+    except OSError:  # a full disk has no room for a new file's name either
+        return open(os.devnull, "ab")

@@ -30,9 +30,14 @@ from rlnb.run.identity import VARIABLE
 from rlnb.run.layout import RunLayout, write_json
 from rlnb.run.record import read_record
 from rlnb.run.secrets import Redactor, secret_values
+from rlnb.run.writing import try_to_write
 
 if TYPE_CHECKING:
     from rlnb.jobs.worker_execution import Execution
+
+
+#: What a worker exits with that could not write its report.
+DISK_FULL = 4
 
 
 class Worker:
@@ -105,7 +110,7 @@ class Worker:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a worker; exits with 0 whenever it could report."""
+    """Runs a worker; returns 0 whenever it could report, else `DISK_FULL`."""
     parser = argparse.ArgumentParser(prog="python -m rlnb.jobs.worker", description=__doc__)
     parser.add_argument("root", type=Path)
     parser.add_argument("--attempt", type=int, required=True)
@@ -119,8 +124,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         message = f"the worker failed with {type(error).__name__}: {error}"
         # What rlnb itself refuses (a damaged bundle, an unreadable notebook) is refused again.
         report = {"outcome": "worker_error", "message": message, "retry": not isinstance(error, RlnbError)}
-    write_json(layout.worker_json, {"attempt": options.attempt, "time": utc_now(), **report})
-    return 0
+    said = {"attempt": options.attempt, "time": utc_now(), **report}
+    return 0 if try_to_write(lambda: write_json(layout.worker_json, said)) else DISK_FULL
 
 
 if __name__ == "__main__":

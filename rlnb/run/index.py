@@ -25,6 +25,10 @@ from rlnb.run.status import State, observe
 BUSY_SECONDS = 10.0
 
 
+class IndexUnusable(RlnbError):
+    """The index cannot be read or written now: its disk is full or read-only, or another process holds it."""
+
+
 @dataclass(frozen=True)
 class IndexRow:
     """What the index knows of one run; times are ISO 8601, UTC."""
@@ -120,7 +124,10 @@ class Index:
         env: str | None = None,
         limit: int | None = None,
     ) -> list[IndexRow]:
-        """Lists runs, newest first; every argument narrows the list to equal values."""
+        """Lists runs, newest first; every argument narrows the list to equal values.
+
+        An index that cannot be used (a full disk) is not needed for looking: then the folders are read.
+        """
         wanted = {"state": state, "name": name, "group": group, "key": key, "algo": algo, "env": env}
         given = {column: str(value) for column, value in wanted.items() if value is not None}
         conditions = [f'"{column}" = ?' for column in given]
@@ -130,8 +137,13 @@ class Index:
             arguments.append(tag)
         where = " WHERE " + " AND ".join(conditions) if conditions else ""
         sql = f"{_SELECT}{where} ORDER BY created DESC, id DESC" + (" LIMIT ?" if limit is not None else "")
-        with self._connect() as connection:
-            found = connection.execute(sql, (*arguments, *([limit] if limit is not None else ()))).fetchall()
+        try:
+            with self._connect() as connection:
+                found = connection.execute(sql, (*arguments, *([limit] if limit is not None else ()))).fetchall()
+        except IndexUnusable:
+            places = (settings.runs_dir(), settings.cache_dir())
+            read = [row for row in _read_folders(places) if tag is None or tag in row.tags]
+            return [row for row in read if all(getattr(row, name) == value for name, value in given.items())][:limit]
         return [_decode(row) for row in found]
 
     def get(self, text: str) -> IndexRow:
@@ -166,20 +178,11 @@ class Index:
             How many runs were found.
         """
         parents = [settings.runs_dir(), settings.cache_dir()] if folders is None else list(folders)
-        found: dict[str, tuple[RunLayout, RunRecord]] = {}
-        for parent in parents:
-            for root in [parent, *(sorted(parent.iterdir()) if parent.is_dir() else [])]:
-                try:
-                    record = read_record(RunLayout(root))
-                except RlnbError:
-                    continue  # no run, or one that a newer rlnb wrote: not for this index
-                found.setdefault(record.id, (RunLayout(root), record))
+        found = _read_folders(parents)
         with self._connect() as connection:
             connection.execute("DELETE FROM runs")
-        for layout, record in found.values():
-            url = str(record.store.get("url", "")).rstrip("/")
-            base, mark, query = url.partition("?")
-            self.add(layout, record, url=f"{base}/{record.id}{mark}{query}", **describe_state(layout))
+        for row in found:
+            self.upsert(row.id, **{name: value for name, value in vars(row).items() if name not in ("id", "updated")})
         return len(found)
 
     def trust(self, bundle_sha: str) -> None:
@@ -200,13 +203,19 @@ class Index:
             connection = self._open()
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
-                raise RlnbError(
-                    f"The index {self.path} cannot be used ({error}); free it or set RLNB_HOME."
-                ) from None
+                raise self._unusable(error) from None
             self._put_aside()
             connection = self._open()
-        with closing(connection), connection:
-            yield connection
+        try:
+            with closing(connection), connection:
+                yield connection
+        except sqlite3.OperationalError as error:
+            raise self._unusable(error) from None
+
+    def _unusable(self, error: sqlite3.Error) -> IndexUnusable:
+        return IndexUnusable(
+            f"The index {self.path} cannot be used ({error}); make room on its disk, end what holds it, or set RLNB_HOME."
+        )
 
     def _open(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -232,6 +241,27 @@ class Index:
             if path.exists():
                 path.rename(path.with_name(f"{path.name}.damaged"))
         self._ready = False
+
+
+def _read_folders(parents: Iterable[Path]) -> list[IndexRow]:
+    """What is to be said of the runs in these folders (run folders themselves, or what lies in them), newest first."""
+    found: dict[str, IndexRow] = {}
+    for parent in parents:
+        for root in [parent, *(sorted(parent.iterdir()) if parent.is_dir() else [])]:
+            layout = RunLayout(root)
+            try:
+                record = read_record(layout)
+                known = {**describe_record(record), **describe_state(layout)}
+            except RlnbError:
+                continue  # no run, or one that a newer rlnb wrote: not for this index
+            found.setdefault(record.id, IndexRow(record.id, _url_of(record), str(root), **known))
+    return sorted(found.values(), key=lambda row: (row.created, row.id), reverse=True)
+
+
+def _url_of(record: RunRecord) -> str:
+    url = str(record.store.get("url", "")).rstrip("/")
+    base, mark, query = url.partition("?")
+    return f"{base}/{record.id}{mark}{query}"
 
 
 def describe_record(record: RunRecord) -> dict[str, Any]:

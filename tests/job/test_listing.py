@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import sqlite3
+from unittest.mock import Mock
+
 import pytest
 
 from rlnb import settings
-from rlnb.errors import RunError, RunNotFound, UsageError
-from rlnb.listing import job, jobs, rebuild
-from rlnb.run.index import Index
+from rlnb.errors import RunError, RunFormatError, RunNotFound, UsageError
+from rlnb.job import Job
+from rlnb.listing import job, jobs, rebuild, reconcile
+from rlnb.run.index import Index, IndexUnusable
+from rlnb.run.layout import write_json
 from rlnb.run.status import State
 from tests.job.runs import lose_supervisor
 
@@ -92,3 +97,34 @@ def test_a_run_that_the_index_does_not_know_is_found_in_its_folder(make_run):
     run = make_run()
     Index().remove(run.layout.id)
     assert job(run.layout.id).folder == run.layout.root
+
+
+def test_a_run_of_a_newer_format_does_not_spoil_the_list(make_run):
+    old, new = make_run("exp-2026-11-30-lander-aaaa"), make_run("exp-2026-11-30-lander-bbbb")
+    write_json(new.layout.status, {"format": 99})
+    assert {job.id for job in jobs()} == {old.layout.id, new.layout.id}
+    settings.index_path().unlink()
+    assert [job.id for job in jobs()] == [old.layout.id]
+    with pytest.raises(RunFormatError, match="has format 99"):
+        job(new.layout.id).observe()
+
+
+def test_an_index_that_cannot_be_used_is_done_without(make_run, monkeypatch):
+    first, second = make_run("exp-2026-11-30-lander-aaaa"), make_run("exp-2026-11-30-lander-bbbb")
+    monkeypatch.setattr(Index, "_open", Mock(side_effect=sqlite3.OperationalError("disk I/O error")))
+    assert {one.id for one in jobs()} == {first.layout.id, second.layout.id}
+    assert [one.id for one in jobs(limit=1)] == [second.layout.id]
+    assert jobs(name="other") == []
+    assert job("aaaa").folder == first.layout.root
+    with pytest.raises(IndexUnusable, match="cannot be used \\(disk I/O error\\); make room on its disk"):
+        Index().trust("0")
+
+
+def test_a_lost_run_is_resumed_when_asked(make_run, monkeypatch):
+    run = make_run()
+    run.begin()
+    lose_supervisor(run)
+    monkeypatch.setattr(Job, "resume", lambda self: f"Attempt 2 of {self.id} has started.")
+    (found,) = reconcile(resume=True)
+    assert found["id"] == run.layout.id
+    assert found["message"].endswith(f"it can be resumed. Attempt 2 of {run.layout.id} has started.")

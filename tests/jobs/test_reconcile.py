@@ -7,7 +7,8 @@ import time
 from rlnb.jobs.executors.local import LocalExecutor
 from rlnb.jobs.processes import marked
 from rlnb.jobs.reconcile import reconcile
-from rlnb.run.claims import attempt_owner
+from rlnb.run.claims import attempt_owner, claim
+from rlnb.run.layout import write_json
 from rlnb.run.status import State, observe
 
 TRAIN = "from fake_trainer import *\ntrain(60, every=5)"
@@ -34,15 +35,17 @@ def test_all_well_is_nothing_to_do(runs):
 def test_a_lost_run_is_found_and_left_to_its_owner(runs):
     layout = lose(runs)
     (found,) = reconcile()
-    assert (found.layout, found.attempt) == (layout, None)
+    assert found.layout == layout
     assert found.message.startswith(f"{layout.id} was lost")
     assert found.message.endswith("it can be resumed.")
     assert observe(layout).state is State.LOST
 
 
-def test_a_lost_run_is_resumed_when_asked(runs):
-    layout = lose(runs)
-    (found,) = reconcile(resume=True)
-    assert found.attempt == 2
-    status = runs.ended(layout)
-    assert (status.state, status.attempt) == (State.COMPLETED, 2)
+def test_a_run_of_a_newer_format_is_left_alone(runs):
+    layout = runs.make(TRAIN)
+    claim(layout, 1, rlnb_version="t")
+    write_json(layout.status, {"format": 99})
+    (found,) = reconcile()
+    assert not found.readable
+    assert f"{layout.id} is left alone: " in found.message
+    assert "upgrade rlnb" in found.message

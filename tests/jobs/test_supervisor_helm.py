@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import errno
 import signal
+from unittest.mock import Mock
 
 import pytest
 
+from rlnb.jobs import supervisor_helm
 from rlnb.jobs.supervisor_helm import Helm
+from rlnb.run import control
 from rlnb.run.control import Verb, acknowledgement, request
 from rlnb.run.events import EventLog, read_events
 from rlnb.run.layout import RunLayout
@@ -76,3 +80,19 @@ def test_an_inspection_is_noted_with_its_expression(layout):
     helm = Helm(layout, least_free=0)
     assert hear(helm, Verb.INSPECTED, expression="len(x)").ok
     assert [(e.kind, e.message) for e in read_events(layout)] == [("inspected", "len(x)")]
+
+
+def test_what_a_full_disk_keeps_from_being_written_is_written_later(layout, monkeypatch):
+    helm, asked = Helm(layout, least_free=0), request(layout, Verb.STOP)
+    full = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    with monkeypatch.context() as patch:
+        patch.setattr(supervisor_helm, "write_flag", full)
+        patch.setattr(control, "write_json", full)
+        helm.hear(EventLog(layout), trained=False)
+        assert helm.flag is Flag.STOP
+        assert acknowledgement(layout, asked) is None
+    helm.tell()
+    assert FlagReader(layout).read() is Flag.STOP
+    helm.hear(EventLog(layout), trained=False)
+    assert acknowledgement(layout, asked).ok
+    assert [event.kind for event in read_events(layout)] == ["stop_requested"]
