@@ -25,6 +25,7 @@ from rlnb.launch import names_of
 from rlnb.prepare import Prepared, prepare, resolve_store
 from rlnb.run.findings import Finding, Level
 from rlnb.run.identity import current
+from rlnb.warmstart import check_source
 
 if TYPE_CHECKING:
     from rlnb.experiment import Experiment
@@ -78,7 +79,7 @@ def check(
         exclusive, found = check_store(resolve_store(store, base=base))
         findings += found
     if Part.REHEARSAL in parts:
-        findings += [*check_disk(), *rehearse_here(exp)]
+        findings += [*check_disk(), *check_source(exp.spec.init_from), *rehearse_here(exp)]
     return make_report(findings, begin, exclusive=exclusive)
 
 
@@ -180,6 +181,7 @@ def rehearse_here(exp: Experiment) -> list[Finding]:
                     design=exp.design,
                     folder=Path(folder),
                     signals=exp.signals,
+                    callbacks=exp.callbacks,
                 )
             )
         except RlnbError as error:

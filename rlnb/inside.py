@@ -168,7 +168,12 @@ def _rehearse(exp: Experiment, layout: RunLayout) -> None:
 
     with tempfile.TemporaryDirectory(prefix="rlnb-check-") as folder:
         findings = rehearse(
-            exp.spec, make_env=exp.make_env, design=exp.design, folder=Path(folder), signals=exp.signals
+            exp.spec,
+            make_env=exp.make_env,
+            design=exp.design,
+            folder=Path(folder),
+            signals=exp.signals,
+            callbacks=exp.callbacks,
         )
     events = EventLog(layout)
     for finding in findings:

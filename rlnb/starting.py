@@ -10,6 +10,7 @@ from rlnb.check import CheckReport, check_disk, check_notebook, check_store, mak
 from rlnb.launch import Asked, describe_same, find_same, one_promotion_at_a_time, start_run
 from rlnb.prepare import Prepared
 from rlnb.run.findings import Level
+from rlnb.warmstart import check_source
 
 if TYPE_CHECKING:
     from rlnb.experiment import Experiment
@@ -20,7 +21,8 @@ Say = Callable[[str], None]
 
 def check_all(exp: Experiment, prepared: Prepared, url: str, begin: float) -> CheckReport:
     exclusive, stored = check_store(url)
-    findings = [*prepared.findings, *check_notebook(prepared), *check_disk(), *stored]
+    begins = check_source(exp.spec.init_from)
+    findings = [*prepared.findings, *check_notebook(prepared), *check_disk(), *stored, *begins]
     if not any(finding.level is Level.ERROR for finding in findings):
         # The rehearsal takes the longest; what is wrong already is said at once.
         findings += rehearse_here(exp)

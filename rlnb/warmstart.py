@@ -7,10 +7,12 @@ machine and `verify` all start from the same bytes.
 
 from __future__ import annotations
 
-from rlnb.errors import CheckpointError, RunNotFound
+from rlnb import settings
+from rlnb.errors import CheckpointError, RlnbError, RunNotFound
 from rlnb.fork import copy_checkpoint
 from rlnb.job import Job
 from rlnb.run.checkpoints import Checkpoint, best, checkpoints, damage
+from rlnb.run.findings import Finding, Level
 from rlnb.run.index import Index
 from rlnb.run.layout import RunLayout
 from rlnb.run.plans import InitFrom
@@ -39,6 +41,22 @@ def stage(layout: RunLayout, source: InitFrom | None) -> Parent | None:
     chosen = _choose(parent.layout, source.step)
     copy_checkpoint(chosen, RunLayout(layout.init))
     return Parent(run=parent.url, step=chosen.step, kind="init_from")
+
+
+def check_source(source: InitFrom | None) -> list[Finding]:
+    """Finds out before promotion whether there is such a run and, if it is on this machine, such a checkpoint."""
+    if source is None:
+        return []
+    try:
+        parent = _find(source.run, own="")
+        if (settings.runs_dir() / parent.id).is_dir():
+            _choose(parent.layout, source.step)
+    except RunNotFound as error:
+        message = str(error) if "init_from" in str(error) else f"init_from={source.run!r} names no run. {error}"
+        return [Finding(Level.ERROR, "init_from", message)]
+    except RlnbError as error:
+        return [Finding(Level.ERROR, "init_from", str(error))]
+    return []
 
 
 def _find(run: str, *, own: str) -> Job:

@@ -42,8 +42,8 @@ def conditions(spec: ExperimentSpec) -> dict[str, Any]:
 
 def device_name(device: str) -> str:
     """Returns the device that SB3 will take, with the GPU's name."""
-    if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
-        return "cpu"
+    if device == "cpu" or (device.partition(":")[0] in ("auto", "cuda") and not torch.cuda.is_available()):
+        return "cpu"  # SB3 takes it without a word
     return f"{device} ({torch.cuda.get_device_name()})" if torch.cuda.is_available() else device
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from rlnb.train.recorder import resident_mb
 from rlnb.train.sb3 import SB3Trainer
 from rlnb.train.snapshot import read_snapshot
 from rlnb.train.stateful import global_rngs, restore_global_rngs
+from rlnb.train.unrehearsed import check_device, check_memory_of, check_workers, describe_error
 from rlnb.train.vecenv import MakeEnv, MonitoredFactory
 from rlnb.train.writer import CheckpointWriter
 
@@ -49,6 +50,7 @@ def rehearse(
     design: Design,
     folder: Path,
     signals: Mapping[str, Signal] | None = None,
+    callbacks: Sequence[Any] = (),
 ) -> list[Finding]:
     """Checks the environment, trains two rollouts, writes a checkpoint, and restores it into a second trainer.
 
@@ -60,6 +62,7 @@ def rehearse(
         design: reward and state, Python terms bound.
         folder: an empty folder that the caller removes.
         signals: functions of the environment, by name, which reward terms may need.
+        callbacks: are looked at and not called, because theirs may reach beyond the rehearsal.
 
     Returns:
         One sentence per finding, with a remedy; time, memory and disk as findings of level info.
@@ -67,7 +70,9 @@ def rehearse(
     rngs = global_rngs()
     before = resident_mb()
     short = _shortened(spec)
-    findings: list[Finding] = []
+    findings = [
+        *check_device(spec), *check_workers(spec, make_env, signals), *check_memory_of(callbacks, design),
+    ]  # fmt: skip
     try:
         with determined(spec):
             findings += _check_env(make_env, spec)
@@ -84,15 +89,19 @@ def rehearse(
             finally:
                 trainer.close()
     except RlnbError as error:
-        findings.append(Finding(Level.ERROR, "training", str(error)))
+        findings = _failed(findings, str(error))
     except Exception as error:  # foreign code: an environment, a policy, a term of the user
-        findings.append(Finding(
-            Level.ERROR, "training",
-            f"A short training failed with {type(error).__name__}: {error}; run exp.check() again once that is fixed.",
-        ))  # fmt: skip
+        said = f"A short training failed with {describe_error(error)}; run exp.check() again once that is fixed."
+        findings = _failed(findings, said)
     finally:
         restore_global_rngs(rngs)
     return findings
+
+
+def _failed(findings: list[Finding], message: str) -> list[Finding]:
+    """The findings of a rehearsal that broke off; the probe has met the same fault and would only repeat it."""
+    kept = [one for one in findings if one.code != "env_state"]
+    return [*kept, Finding(Level.ERROR, "training", message)]
 
 
 def _shortened(spec: ExperimentSpec) -> ExperimentSpec:

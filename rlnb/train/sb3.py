@@ -125,7 +125,7 @@ class SB3Trainer:
     def inexact_reasons(self) -> list[str]:
         """Says what of this experiment cannot be captured."""
         assert self.probe is not None
-        reasons = stateless_reasons(self.callbacks) + _stateful_terms(self.design)
+        reasons = stateless_reasons(self.callbacks) + stateful_terms(self.design)
         if self.probe.kind is StateKind.NONE:
             reasons.append(f"the environment's state cannot be captured ({self.probe.reason})")
         return reasons
@@ -236,7 +236,7 @@ def _episode_end(index: int, info: Mapping[str, Any], step: int) -> EpisodeEnd:
     )  # fmt: skip
 
 
-def _stateful_terms(design: Design) -> list[str]:
+def stateful_terms(design: Design) -> list[str]:
     """Names reward terms that are objects with attributes and cannot give and take their state."""
     reasons = []
     for term in design.reward.terms:

@@ -4,9 +4,10 @@ import pytest
 
 from rlnb.errors import CheckpointError, RunNotFound
 from rlnb.run.checkpoints import checkpoints
+from rlnb.run.findings import Level
 from rlnb.run.layout import RunLayout, write_json
 from rlnb.run.plans import InitFrom
-from rlnb.warmstart import stage
+from rlnb.warmstart import check_source, stage
 from tests.job.test_fork import put
 
 
@@ -66,3 +67,13 @@ def test_a_missing_or_damaged_checkpoint_is_named(parent, child):
     (parent.layout.checkpoint(3_000, 1) / "policy.bin").write_bytes(b"3OOO")
     with pytest.raises(CheckpointError, match=r"3000-a1 of .* is damaged: .* has changed since it was written"):
         stage(child.layout, InitFrom.parse(f"{parent.layout.id}@3000"))
+
+
+def test_a_check_finds_out_before_anything_is_started(parent):
+    assert check_source(None) == check_source(InitFrom.parse(f"{parent.layout.id}@1000")) == []
+    for text, message in (
+        ("nobody", "init_from='nobody' names no run. There is no run 'nobody' here; `rlnb jobs` lists them."),
+        (f"{parent.layout.id}@1500", f"init_from asks {parent.layout.id} for the checkpoint 1500; it has: 1,000, 2,000, 3,000."),
+    ):
+        [one] = check_source(InitFrom.parse(text))
+        assert (one.level, one.message) == (Level.ERROR, message)
