@@ -81,7 +81,10 @@ def _pack(value: Any, arrays: dict[str, Any], where: str) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         if value.dtype.hasobject:
             raise TypeError(f"{where} is an array of objects, which a checkpoint cannot carry")
-        return {"$a" if isinstance(value, np.ndarray) else "$s": _store(np.asarray(value), arrays)}
+        if isinstance(value, np.generic):
+            return {"$s": _store(np.asarray(value), arrays)}
+        order = _memory_order(value)
+        return {"$a": _store(value, arrays)} if order is None else {"$v": [_store(value.transpose(order), arrays), order]}
     if isinstance(value, (bytes, bytearray)):
         return {"$b": _store(np.frombuffer(bytes(value), dtype=np.uint8), arrays)}
     if isinstance(value, (int, float)):  # IntEnum and the like
@@ -100,6 +103,18 @@ def _pack(value: Any, arrays: dict[str, Any], where: str) -> Any:
     raise TypeError(f"{where} is a {type(value).__name__}, which a checkpoint cannot carry")
 
 
+def _memory_order(array: Any) -> list[int] | None:
+    """Returns the axes in the order of memory, where that is not the usual one; None otherwise.
+
+    Image observations are transposed views, and a convolution rounds differently when its input lies otherwise in
+    memory, so an array has to come back as it lay.
+    """
+    if array.flags.c_contiguous:
+        return None
+    order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+    return order if array.transpose(order).flags.c_contiguous else None
+
+
 def _store(array: Any, arrays: dict[str, Any]) -> str:
     name = str(len(arrays))
     arrays[name] = array
@@ -115,6 +130,8 @@ def _unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
         (key, inner), *_ = value.items()
         if key == "$a":
             return arrays[inner]
+        if key == "$v":
+            return arrays[inner[0]].transpose(np.argsort(inner[1]))
         if key == "$n":
             import torch
 

@@ -12,6 +12,7 @@ import numpy as np
 from rlnb.train.codec import decode_tree, encode_tree
 from rlnb.train.envstate import StateKind, has_box2d_world, has_mujoco_data
 from rlnb.train.hashing import crc32
+from rlnb.train.outside import changed, outside_state
 from rlnb.train.stateful import StatefulEnv, global_rngs, restore_global_rngs, wrap_stateful
 
 BEFORE, AFTER = 15, 40
@@ -26,11 +27,13 @@ class ProbeResult:
         kind: the way that works; NONE when none does.
         reason: why the others do not, for a person; "" when the first one works.
         bytes: size of one captured state.
+        outside: names of what changed outside the environment's own attributes, where nothing is captured.
     """
 
     kind: StateKind
     reason: str
     bytes: int = 0
+    outside: tuple[str, ...] = ()
 
 
 def probe_env(make: Callable[[], gym.Env[Any, Any]]) -> ProbeResult:
@@ -44,6 +47,7 @@ def probe_env(make: Callable[[], gym.Env[Any, Any]]) -> ProbeResult:
     """
     rngs = global_rngs()
     reasons: list[str] = []
+    outside: tuple[str, ...] = ()
     try:
         first = make()
         kinds = [StateKind.MUJOCO if has_mujoco_data(first) else StateKind.PICKLE, StateKind.JOURNAL]
@@ -51,17 +55,21 @@ def probe_env(make: Callable[[], gym.Env[Any, Any]]) -> ProbeResult:
         first.close()
         for kind in kinds:
             restore_global_rngs(rngs)
-            wrong, size = _try(make, kind, rngs)
+            wrong, size, outside = _try(make, kind, rngs)
             if wrong is None:
-                return ProbeResult(kind, ", ".join(reasons), size)
+                return ProbeResult(kind, ", ".join(reasons), size, outside)
             reasons.append(f"{kind.value}: {wrong}")
-        return ProbeResult(StateKind.NONE, ", ".join(reasons))
+        return ProbeResult(StateKind.NONE, ", ".join(reasons), outside=outside)
     finally:
         restore_global_rngs(rngs)
 
 
-def _try(make: Callable[[], gym.Env[Any, Any]], kind: StateKind, rngs: dict[str, Any]) -> tuple[str | None, int]:
+def _try(
+    make: Callable[[], gym.Env[Any, Any]], kind: StateKind, rngs: dict[str, Any]
+) -> tuple[str | None, int, tuple[str, ...]]:
+    """Returns what is wrong with that way, the size of one state, and what changed outside the environment."""
     envs: list[StatefulEnv] = []
+    outside: tuple[str, ...] = ()
 
     def fresh() -> StatefulEnv:
         envs.append(wrap_stateful(make(), kind))
@@ -69,9 +77,11 @@ def _try(make: Callable[[], gym.Env[Any, Any]], kind: StateKind, rngs: dict[str,
 
     try:
         untouched = fresh()
+        before = outside_state(untouched.env)
         restore_global_rngs(rngs)
         _play(untouched, BEFORE, seed=7, start=11)
         expected = _play(untouched, AFTER, seed=8)
+        outside = changed(before, outside_state(untouched.env))
 
         watched = fresh()
         restore_global_rngs(rngs)
@@ -79,17 +89,17 @@ def _try(make: Callable[[], gym.Env[Any, Any]], kind: StateKind, rngs: dict[str,
         data = encode_tree(watched.rlnb_capture())
         middle = global_rngs()
         if _play(watched, AFTER, seed=8) != expected:
-            return "capturing changes the environment or it is not deterministic", len(data)
+            return "capturing changes the environment or it is not deterministic", len(data), outside
 
         copy = fresh()
         _play(copy, 5, seed=9, start=12)
         copy.rlnb_restore(decode_tree(data))
         restore_global_rngs(middle)
         if _play(copy, AFTER, seed=8) != expected:
-            return "a restored copy goes on differently", len(data)
-        return None, len(data)
+            return "a restored copy goes on differently", len(data), outside
+        return None, len(data), outside
     except Exception as error:  # whatever a foreign environment raises means: not this way
-        return f"{type(error).__name__}: {str(error)[:120]}", 0
+        return f"{type(error).__name__}: {str(error)[:120]}", 0, outside
     finally:
         for env in envs:
             env.close()

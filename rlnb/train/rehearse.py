@@ -146,13 +146,20 @@ def _check_env(make_env: MakeEnv, spec: ExperimentSpec) -> list[Finding]:
 
 
 def _judge_probe(probe: ProbeResult) -> list[Finding]:
+    found = []
+    if probe.outside:
+        found.append(Finding(
+            Level.WARNING, "env_state",
+            f"The environment changes {', '.join(probe.outside)}, which lies outside its own attributes and is not "
+            "captured, so a resumed run says 'not exact'; keep it in self.",
+        ))  # fmt: skip
     if probe.kind is StateKind.NONE:
-        return [Finding(
+        return [*found, Finding(
             Level.WARNING, "env_state",
             f"The environment's state cannot be captured exactly ({probe.reason}), so a resumed run begins new episodes "
             "and says 'not exact'; keep its state in attributes that can be pickled, and draw from self.np_random only.",
         )]  # fmt: skip
-    return [Finding(Level.INFO, "env_state", f"The environment's state is captured by {probe.kind.value}, tried and exact.")]
+    return [*found, Finding(Level.INFO, "env_state", f"The environment's state is captured by {probe.kind.value}, tried and exact.")]
 
 
 def _rollouts(trainer: SB3Trainer) -> _Measured:

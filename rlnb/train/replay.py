@@ -6,6 +6,7 @@ A checkpoint lists the chunks that hold its rows, and how many rows of the first
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -83,7 +84,7 @@ class ReplayLog:
         count = filled if whole else added
         columns = ring_columns(buffer)
         rows = {name: _cut(array, pos, count) for name, array in columns.items()} if count else {}
-        edge = {name: array[pos : pos + 1].copy() for name, array in columns.items()}
+        edge = {name: array[pos : pos + 1].copy() for name, array in columns.items() if not array.dtype.hasobject}
         return ReplayPart(rows, count, whole, pos, bool(buffer.full), filled, size, steps, edge, _others(buffer))
 
     def commit(self, part: ReplayPart, write: Callable[[bytes], str]) -> dict[str, Any]:
@@ -158,7 +159,9 @@ def ring_columns(buffer: Any) -> Columns:
     columns: Columns = {}
     for name, value in vars(buffer).items():
         if isinstance(value, np.ndarray) and value.ndim >= 2 and len(value) == size:
-            columns[name] = value
+            # Hindsight replay has a column of dicts, all of them empty unless it is told to copy infos.
+            if not value.dtype.hasobject or getattr(buffer, "copy_info_dict", True):
+                columns[name] = value
         elif isinstance(value, dict) and value and all(isinstance(one, np.ndarray) for one in value.values()):
             columns |= {f"{name}/{key}": one for key, one in value.items() if len(one) == size}
     return columns
@@ -174,13 +177,17 @@ def _others(buffer: Any) -> dict[str, Any]:
 
 
 def _cut(array: Any, pos: int, count: int) -> Any:
+    """Copies the `count` rows before `pos`; rows of objects become lists, which the codec can carry."""
     start = pos - count
-    if start >= 0:
-        return array[start:pos].copy()
-    return np.concatenate([array[start:], array[:pos]])
+    rows = array[start:pos].copy() if start >= 0 else np.concatenate([array[start:], array[:pos]])
+    return copy.deepcopy(rows.tolist()) if array.dtype.hasobject else rows
 
 
 def _paste(array: Any, rows: Any, place: int) -> None:
+    if isinstance(rows, list):
+        found = np.empty((len(rows), *array.shape[1:]), dtype=object)
+        found[:] = rows
+        rows = found
     first = min(len(rows), len(array) - place)
     array[place : place + first] = rows[:first]
     if first < len(rows):
@@ -188,7 +195,7 @@ def _paste(array: Any, rows: Any, place: int) -> None:
 
 
 def _pieces(rows: Columns, count: int) -> Iterator[tuple[int, int]]:
-    width = max(1, sum(array.nbytes for array in rows.values()) // max(count, 1))
+    width = max(1, sum(getattr(array, "nbytes", 0) for array in rows.values()) // max(count, 1))
     step = max(1, PIECE_BYTES // width)
     for start in range(0, count, step):
         yield start, min(count, start + step)
@@ -196,6 +203,8 @@ def _pieces(rows: Columns, count: int) -> Iterator[tuple[int, int]]:
 
 def _check_fit(columns: Columns, rows: Columns) -> None:
     for key, array in rows.items():
+        if isinstance(array, list) and key in columns and columns[key].dtype.hasobject:
+            continue
         if key not in columns or columns[key].shape[1:] != array.shape[1:] or columns[key].dtype != array.dtype:
             there = columns[key].shape[1:] if key in columns else "nothing"
             raise CheckpointError(

@@ -128,6 +128,8 @@ class SB3Trainer:
         reasons = stateless_reasons(self.callbacks) + stateful_terms(self.design)
         if self.probe.kind is StateKind.NONE:
             reasons.append(f"the environment's state cannot be captured ({self.probe.reason})")
+        if self.probe.outside:
+            reasons.append(f"the environment changes {', '.join(self.probe.outside)} outside itself")
         return reasons
 
     def step_until_safe(self, at_safe_point: AtSafePoint, at_episode: AtEpisode, at_values: AtValues) -> bool:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -18,6 +14,7 @@ from rlnb.run.layout import RunLayout
 from rlnb.run.progress import Flag, FlagReader, Phase
 from rlnb.run.stop import StopWatch
 from rlnb.run.writing import is_full, try_to_write
+from rlnb.train.interrupts import Interrupts
 from rlnb.train.recorder import Recorder
 from rlnb.train.sb3 import SB3Trainer
 from rlnb.train.seam import EpisodeEnd
@@ -73,7 +70,7 @@ class Session:
         self.ended_by: EndedBy | None = None
         self.halted = False  # checkpointed on somebody's word; whatever follows is this process's end
         self._flags = FlagReader(layout)
-        self._interrupted = False
+        self.interrupts = Interrupts()
         self._trained_before = 0.0  # seconds of training in earlier attempts
         self._started = time.monotonic()
         self._next_look = self._next_progress = 0.0
@@ -102,7 +99,7 @@ class Session:
             return False
         if step >= self._next_step:
             self._checkpoint_when_free(now)
-        if now < self._next_look and not self._interrupted:
+        if now < self._next_look and not self.interrupts.noted:
             return True
         self._next_look = now + LOOK_EVERY
         return self._look(now, step)
@@ -228,10 +225,9 @@ class Session:
             self.ended_by = EndedBy.TIME
             return False
         flag = self._flags.read()
-        if self._interrupted:
+        if self.interrupts.take():
             # An interrupt says "at the next safe point" as well; without a word of the supervisor it suspends,
             # because that loses nothing.
-            self._interrupted = False
             flag = Flag.SUSPEND if flag is Flag.RUN else flag
         if flag is not Flag.RUN:
             self._obey(flag)
@@ -258,8 +254,7 @@ class Session:
         self.progress(Phase.PAUSED)
         while (flag := self._flags.read()) is Flag.PAUSE:
             time.sleep(POLL_EVERY)
-            if self._interrupted:
-                self._interrupted = False
+            self.interrupts.take()
         return flag
 
     def _checkpoint_when_free(self, now: float) -> None:
@@ -284,26 +279,3 @@ class Session:
     def _checkpoint_written(self, checkpoint: Checkpoint) -> None:
         # In the writing thread; on a full disk the row is kept and goes out with the next one.
         try_to_write(lambda: self.recorder.checkpoint(checkpoint.step))
-
-    @contextmanager
-    def interrupts(self) -> Iterator[None]:
-        """While training, Ctrl-C and the kernel's interrupt only set the flag for the next safe point."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = signal.signal(signal.SIGINT, self._note_interrupt)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
-
-    def _note_interrupt(self, number: int, frame: object) -> None:
-        self._interrupted = True
-
-
-def wait_to_be_ended(phase: Phase) -> None:
-    """Blocks for ever: the supervisor ends this process, whose parent saves the notebook first."""
-    while True:
-        signal.pause() if threading.current_thread() is threading.main_thread() else time.sleep(3600)
-        if os.getppid() == 1:
-            os._exit(0)

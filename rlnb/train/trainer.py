@@ -18,8 +18,9 @@ from rlnb.run.progress import Phase, Progress, write_progress
 from rlnb.train.determinism import conditions, determined, differences, hash_seed_reason
 from rlnb.train.hashing import weights_sha256
 from rlnb.train.initial import start_from
+from rlnb.train.interrupts import wait_to_be_ended
 from rlnb.train.sb3 import SB3Trainer
-from rlnb.train.session import EndedBy, Session, wait_to_be_ended
+from rlnb.train.session import EndedBy, Session
 from rlnb.train.snapshot import Restorable, read_snapshot
 from rlnb.train.vecenv import MakeEnv
 
@@ -83,7 +84,7 @@ def _train(trainer: SB3Trainer, layout: RunLayout, attempt: int, block: Callable
     session = Session(trainer, layout=layout, attempt=attempt, exact=exact, conditions=now, block=block)
     session.recorder.say("training begins", conditions=now, exact=exact, env_state=str(trainer.probe))
     try:
-        with session.interrupts():
+        with session.interrupts:
             if checkpoint is None or saved is None:
                 if spec.init_from is not None:
                     events.append("init_from", start_from(trainer, spec.init_from, staged=RunLayout(layout.init)), step=0)

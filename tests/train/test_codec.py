@@ -67,3 +67,11 @@ def test_tensors_come_back():
     back = decode_tensors(encode_tensors(state))
     assert torch.equal(back["a"], state["a"])
     assert back["b"] == state["b"]
+
+
+def test_an_array_comes_back_as_it_lay_in_memory():
+    image = np.arange(2 * 4 * 5 * 3).reshape(2, 4, 5, 3).transpose(0, 3, 1, 2)
+    back = decode_tree(encode_tree({"image": image, "every other": np.arange(10)[::2]}))
+    assert np.array_equal(back["image"], image)
+    assert back["image"].strides == image.strides
+    assert np.array_equal(back["every other"], [0, 2, 4, 6, 8])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from rlnb.design.operations import Delta
 from rlnb.design.reward import RewardSpec
@@ -11,7 +12,9 @@ from rlnb.design.standardize import RunningZScore
 from rlnb.design.state import StateSpec
 from rlnb.design.term import Term
 from tests.histories import assert_same_rows
+from tests.train.goal import Goal
 from tests.train.noisy import Noisy
+from tests.train.pictures import Pictures
 
 PPO = {"algo": "PPO", "n_envs": 3, "n_steps": 32, "batch_size": 32, "n_epochs": 2, "total_timesteps": 960}
 SMALL = {"policy_kwargs": {"net_arch": [16, 16]}, "batch_size": 16, "learning_starts": 40, "total_timesteps": 260}
@@ -28,6 +31,10 @@ CASES = {
     "ppo-walker": {"env": "BipedalWalker-v3", **PPO},
     "ppo-cheetah-normalized": {"env": "HalfCheetah-v5", **PPO, "normalize": True},
     "ppo-sde": {"env": "Pendulum-v1", **PPO, "use_sde": True, "sde_sample_freq": 4, "normalize": True},
+    "ppo-pictures": {"env": Pictures, **PPO, "policy": "CnnPolicy", "n_envs": 2, "n_steps": 16, "total_timesteps": 160},
+    "dqn-pictures": {"env": Pictures, "algo": "DQN", "policy": "CnnPolicy", "batch_size": 8, "learning_starts": 20,
+                     "total_timesteps": 100, "buffer_size": 60, "optimize_memory_usage": True,
+                     "replay_buffer_kwargs": {"handle_timeout_termination": False}},
     "a2c": {"env": "CartPole-v1", "algo": "A2C", "n_envs": 2, "total_timesteps": 600},
     "dqn": {"env": "CartPole-v1", "algo": "DQN", **SMALL, "target_update_interval": 30, "exploration_fraction": 0.5},
     "sac-normalized": {"env": "Pendulum-v1", "algo": "SAC", **SMALL, "normalize": True},
@@ -35,6 +42,14 @@ CASES = {
     "td3": {"env": "Pendulum-v1", "algo": "TD3", **SMALL, "action_noise": "normal_0.1"},
     "ddpg-ou": {"env": "Pendulum-v1", "algo": "DDPG", **SMALL, "action_noise": "ornstein-uhlenbeck_0.2"},
     "ddpg-ou-2": {"env": "Pendulum-v1", "algo": "DDPG", **SMALL, "action_noise": "ornstein-uhlenbeck_0.2", "n_envs": 2},
+    "her": {"env": Goal, "algo": "SAC", "policy": "MultiInputPolicy", **SMALL, "replay_buffer_class": HerReplayBuffer,
+            "replay_buffer_kwargs": {"n_sampled_goal": 2}, "buffer_size": 150},
+    "her-infos": {"env": Goal, "algo": "TD3", "policy": "MultiInputPolicy", **SMALL, "n_envs": 2, "normalize": True,
+                  "replay_buffer_class": HerReplayBuffer, "replay_buffer_kwargs": {"copy_info_dict": True}},
+    "dict-replay": {"env": Goal, "algo": "TD3", "policy": "MultiInputPolicy", **SMALL, "buffer_size": 150},
+    "dqn-n-steps": {"env": "CartPole-v1", "algo": "DQN", **SMALL, "n_steps": 3, "buffer_size": 100},
+    "sac-entropy": {"env": "Pendulum-v1", "algo": "SAC", **SMALL, "learning_rate": "lin_1e-3", "ent_coef": "auto_0.3",
+                    "train_freq": [1, "episode"], "gradient_steps": 40},
     "tqc": {"env": "Pendulum-v1", "algo": "TQC", **SMALL, "train_freq": 4},
     "qrdqn": {"env": "CartPole-v1", "algo": "QR-DQN", **SMALL, "optimize_memory_usage": True,
               "replay_buffer_kwargs": {"handle_timeout_termination": False}, "buffer_size": 150},

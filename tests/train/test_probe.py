@@ -117,3 +117,40 @@ def test_what_layers_share_stays_shared_and_spaces_stay_the_same():
     assert env.unwrapped.action_space is space
     assert [space.sample() for _ in range(5)] == expected
     assert env.unwrapped.shared is env.unwrapped.also
+
+
+PLAYED = {"total": 0}
+
+
+class Shared(Counter):
+    """Counts in places that no copy of the object reaches; decides nothing by it during a probe."""
+
+    played = 0
+
+    def step(self, action):
+        Shared.played += 1
+        PLAYED["total"] += 1
+        return super().step(action)
+
+
+def enclosed():
+    steps = [0]
+
+    class Enclosed(Counter):
+        def step(self, action):
+            steps[0] += 1
+            return super().step(action)
+
+    return Enclosed()
+
+
+def test_state_outside_the_object_is_named():
+    assert probe_env(Shared).outside == ("PLAYED", "Shared.played")
+    assert probe_env(enclosed).outside == ("steps (a variable around enclosed.<locals>.Enclosed)",)
+    assert probe_env(Counter).outside == ()
+    assert probe_env(lambda: gym.make("FrozenLake-v1")).outside == ()
+
+
+def test_a_run_whose_environment_keeps_state_outside_is_not_exact(trial):
+    run = trial(env=Shared, algo="PPO", n_steps=16, batch_size=16, n_epochs=1, total_timesteps=32)
+    assert run.attempt()["exact_resume"] == "not exact: the environment changes PLAYED, Shared.played outside itself"
