@@ -12,6 +12,10 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# Two workers keep both cores busy while tests wait for processes; a file's tests stay together and
+# in order, so that the long ones start early and share what they have set up.
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+
 .PHONY: demo test test-all bench bench-learning lab lint format clean
 
 $(BIN)/python:
@@ -33,10 +37,10 @@ demo: $(VENV)/.installed
 	$(BIN)/rlnb promote notebooks/00_quickstart.ipynb --store runs --wait
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 test-all: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q
+	$(PYTEST)
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.benchmarks
