@@ -36,10 +36,12 @@ _PUBLIC = {
     "job": ("rlnb.listing", "job"),
     "jobs": ("rlnb.listing", "jobs"),
     "promote": ("rlnb.promote", "promote"),
+    "read_transitions": ("rlnb.run.trajectories", "read_transitions"),
     "record": ("rlnb.envs.record", "record"),
     "reward_term": ("rlnb.design.reward", "reward_term"),
     "run_folder": ("rlnb.job", "run_folder"),
     "verify": ("rlnb.verify", "verify"),
+    "write_transitions": ("rlnb.run.trajectories", "write_transitions"),
 }
 
 __all__ = ["__version__", *sorted(_PUBLIC)]
@@ -70,6 +72,8 @@ if TYPE_CHECKING:
     from rlnb.listing import job as job
     from rlnb.listing import jobs as jobs
     from rlnb.promote import promote as promote
+    from rlnb.run.trajectories import read_transitions as read_transitions
+    from rlnb.run.trajectories import write_transitions as write_transitions
     from rlnb.verify import verify as verify
 
 

@@ -10,12 +10,13 @@ from rlnb.design.design import Design
 from rlnb.design.names import component_names
 from rlnb.envs.compatibility import check_spaces
 from rlnb.envs.make import EnvFactory, resolve_env
-from rlnb.envs.signals import Signal
+from rlnb.envs.signals import Signal, check_signals
 from rlnb.errors import ExperimentError, UsageError
 from rlnb.experiment_design import bound_design, design_of
-from rlnb.experiment_live import read_callbacks, read_names, read_signals
+from rlnb.experiment_live import read_callbacks
 from rlnb.run.experiment import ExperimentSpec
 from rlnb.run.experiment_yaml import read_experiment
+from rlnb.run.identity import current
 
 if TYPE_CHECKING:
     from rlnb.check import CheckReport
@@ -110,10 +111,10 @@ class Experiment:
         if lab is None and env is None:
             raise ExperimentError('the experiment lacks env; add e.g. env="CartPole-v1", or give a lab')
         self.callbacks = read_callbacks(callbacks)
-        self.signals = read_signals(signals or getattr(lab, "signals", None) or {})
+        self.signals = check_signals(signals or getattr(lab, "signals", None) or {})
         self._lab = lab
         self._factory = resolve_env(env if lab is None else lab.env, env_kwargs)
-        self._names = read_names(names if names is not None else getattr(lab, "names", None))
+        self._names = names if names is not None else getattr(lab, "names", None)
         self._reward, self._state, self._design = reward, state, design
         self._given = {
             "name": name, "algo": algo, "policy": policy, "total_timesteps": total_timesteps, "n_envs": n_envs,
@@ -245,7 +246,8 @@ class Experiment:
 
     def _current_design(self) -> Design:
         if self._lab is not None:
-            self._lab.flush()
+            if current() is None:  # in a job the design file is what was promoted, and nobody writes it
+                self._lab.flush()
             return design_of(self._lab.design())
         return design_of(self._design, self._reward, self._state)
 

@@ -2,32 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from rlnb.design.term import check_name
-from rlnb.envs.signals import Signal
 from rlnb.errors import ExperimentError
-
-
-def read_signals(given: Any) -> dict[str, Signal]:
-    """Returns the signals as functions by name.
-
-    Raises:
-        ExperimentError: it is no mapping, or holds something that is no function.
-        DesignError: a name cannot stand in an expression.
-    """
-    if not isinstance(given, Mapping):
-        raise ExperimentError(
-            f"signals={given!r:.80} is no mapping; write e.g. signals={{'force': lambda env: env.unwrapped.force}}"
-        )
-    for name, function in given.items():
-        check_name(name)
-        if not callable(function):
-            raise ExperimentError(
-                f"signals[{name!r}]={function!r:.80} is no function; give one that takes the environment and returns a number"
-            )
-    return dict(given)
 
 
 def read_callbacks(given: Any) -> tuple[Any, ...]:
@@ -51,18 +29,3 @@ def read_callbacks(given: Any) -> tuple[Any, ...]:
                 "or give a function of (locals, globals)"
             )
     return callbacks
-
-
-def read_names(given: Any) -> tuple[str, ...] | None:
-    """Returns names of the observation's components, or None.
-
-    Raises:
-        ExperimentError: it is no list.
-    """
-    if given is None:
-        return None
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise ExperimentError(
-            f"names={given!r:.80} is no list; write one name for each component, as names=['x', 'y']"
-        )
-    return tuple(given)

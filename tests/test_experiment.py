@@ -19,6 +19,7 @@ from rlnb.design.state import Select, StateSpec
 from rlnb.errors import DesignError, EnvError, ExperimentError, MissingExtra, UsageError
 from rlnb.experiment import Experiment
 from rlnb.run.experiment import ExperimentSpec
+from rlnb.run.identity import JobIdentity
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +127,14 @@ def test_a_design_file_finds_its_functions(tmp_path: Path) -> None:
     assert _experiment(design=str(path)).design.reward.unbound == ()
 
 
+def test_a_lab_writes_nothing_in_a_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("rlnb.experiment.current", lambda: JobIdentity(tmp_path, 1))
+    lab = Lab()
+    spec = Experiment("cart", lab, total_timesteps=10).spec
+    assert spec.design["reward"]["terms"][0]["name"] == "env"
+    assert lab.flushed == 0
+
+
 def test_a_lab_is_asked_when_the_experiment_is_frozen() -> None:
     lab = Lab()
     exp = Experiment("cart", lab, total_timesteps=1000)
@@ -226,7 +235,7 @@ def test_declared_signals_need_functions() -> None:
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ExperimentError, match=message):
+    with pytest.raises(UsageError, match=message):
         _experiment(**given)
 
 

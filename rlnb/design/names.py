@@ -76,7 +76,12 @@ def component_names(
     """
     plain = space_names(space)
     if names is not None:
-        given = tuple(names)
+        listed: object = names
+        if isinstance(listed, str) or not isinstance(listed, Sequence):
+            raise DesignError(
+                f"names={listed!r:.80} is no list; write one name for each component, as names=['x', 'y']."
+            )
+        given = tuple(listed)
         for name in given:
             check_name(name)
         if len(given) != len(plain) or len(set(given)) != len(given):

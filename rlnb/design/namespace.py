@@ -123,6 +123,9 @@ def plain_names(names: Iterable[str]) -> list[str]:
 def hint(name: str, names: Collection[str]) -> str:
     """Returns how a name has to be written if it stands in `info`, else the nearest one; "" if none is near."""
     spelt = subscript("info", name)
+    if name in GROUPS:
+        example = next((one for one in names if one.startswith(f"{name}[")), subscript(name, "…"))
+        return f" Write a part of it, as in {example}."
     return f" It stands in info; write {spelt}." if spelt in names else did_you_mean(name, names)
 
 

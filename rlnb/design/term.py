@@ -31,6 +31,11 @@ def reward_term(function: F) -> F:
     there so that it need not look at other rows. This is checked (`RewardSpec.check_rowwise`). A term
     with state is an object with `__call__`, `state_dict` and `load_state_dict`.
     """
+    given: object = function
+    if not callable(given) or isinstance(given, type):
+        raise DesignError(
+            f"@rlnb.reward_term marks a function of a batch, not {given!r:.60}; write it above 'def'."
+        )
     _MARKED[name_of(function)] = function
     return function
 
@@ -74,6 +79,14 @@ class Term:
         if (self.expression is None) == (self.python is None):
             raise DesignError(
                 f"Term {self.name!r} needs either an expression or a Python function, one of the two."
+            )
+        if self.expression is not None and not isinstance(self.expression, str):
+            raise DesignError(
+                f"The expression of term {self.name!r} is {self.expression!r:.60}; write a text such as '-abs(x)'."
+            )
+        if not isinstance(self.enabled, bool):
+            raise DesignError(
+                f"The enabled of term {self.name!r} is {self.enabled!r:.60}; it must be true or false."
             )
         object.__setattr__(self, "weight", read_weight(self.weight, f"term {self.name!r}"))
         object.__setattr__(self, "clip", read_clip(self.clip, self.name))

@@ -52,20 +52,31 @@ def as_action(action: Any, space: gym.Space[Any], label: str) -> Any:
     Raises:
         UsageError: if it does not fit the space.
     """
+    try:
+        return _fitted(action, space, label)
+    except (TypeError, ValueError, OverflowError):
+        raise _misfit(action, space, label) from None
+
+
+def _fitted(action: Any, space: gym.Space[Any], label: str) -> Any:
     if isinstance(space, gym.spaces.Box):
         fitted = (
             np.asarray(action, dtype=space.dtype).reshape(space.shape)
             if np.size(action) == _size(space)
             else None
         )
-        if fitted is not None:
+        if fitted is not None and not np.isnan(fitted).any():
             return fitted
     elif isinstance(space, gym.spaces.Discrete):
         if np.size(action) == 1 and space.contains(int(np.asarray(action).reshape(()))):
             return np.int64(np.asarray(action).reshape(()))
     elif space.contains(action):
         return action
-    raise UsageError(f"the policy {label} gave the action {action!r:.80}, which does not fit {space}")
+    raise _misfit(action, space, label)
+
+
+def _misfit(action: Any, space: gym.Space[Any], label: str) -> UsageError:
+    return UsageError(f"the policy {label} gave the action {action!r:.80}, which does not fit {space}")
 
 
 def _size(space: gym.spaces.Box) -> int:

@@ -22,7 +22,7 @@ from rlnb.envs.make import EnvFactory, resolve_env
 from rlnb.envs.observations import as_batch, as_rows
 from rlnb.envs.policies import Act, as_action, resolve_policy
 from rlnb.envs.protocol import check_reset, check_step
-from rlnb.envs.signals import KEY, Signal, with_signals
+from rlnb.envs.signals import KEY, Signal, check_signals, with_signals
 from rlnb.errors import EnvError, UsageError
 from rlnb.run.trajectories import read_about, read_transitions, write_transitions
 
@@ -70,8 +70,18 @@ def record(
         DesignError: if the observations have no components, or `names` do not fit.
         UsageError: if the policy does not act.
     """
-    if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
-        raise UsageError(f"episodes={episodes!r} records nothing; give a number >= 1")
+    _check_number("episodes", episodes, 1)
+    _check_number("seed", seed, 0)
+    _check_number("max_steps", max_steps, 1)
+    episodes, seed = int(episodes), int(seed)  # NumPy's would not be JSON
+    if design is not None and not isinstance(design, Design):
+        raise UsageError(f"design={design!r:.80} is no Design; read a file with rlnb.Design.from_yaml(path)")
+    if label is not None and not isinstance(label, str):
+        raise UsageError(f"label={label!r:.80} is no text; give a name for the policy, such as 'expert'")
+    if to is not None and (not isinstance(to, str | Path) or Path(to).is_dir()):
+        raise UsageError(f"to={to!r:.80} names no file; give the name of one, such as 'demo.parquet'")
+    if signals is not None:
+        check_signals(signals)
     factory = resolve_env(env, env_kwargs)
     spaces = factory.spaces()
     act, name = resolve_policy(policy, spaces.action, seed=seed, deterministic=deterministic, label=label)
@@ -87,8 +97,16 @@ def record(
     finally:
         recorder.close()
     if to is not None:
-        write_transitions(to, batch, about=about)
+        try:
+            write_transitions(to, batch, about=about)
+        except OSError as error:
+            raise UsageError(f"to={str(to)!r} cannot be written ({error}); give another place") from error
     return batch
+
+
+def _check_number(name: str, value: object, low: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+        raise UsageError(f"{name}={value!r:.80} does not fit; give a whole number >= {low}")
 
 
 def _read(path: Path, about: Mapping[str, Any]) -> Transitions:

@@ -13,12 +13,33 @@ from typing import Any, Final
 
 import gymnasium as gym
 
-from rlnb.errors import EnvError
+from rlnb.design.term import check_name
+from rlnb.errors import EnvError, UsageError
 
 KEY: Final = "rlnb.signals"
 """The key of `info` under which a step's signals stand."""
 
 Signal = Callable[["gym.Env[Any, Any]"], float]
+
+
+def check_signals(given: Any) -> dict[str, Signal]:
+    """Returns the signals as functions by name.
+
+    Raises:
+        UsageError: it is no mapping, or holds something that is no function.
+        DesignError: a name cannot stand in an expression.
+    """
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            f"signals={given!r:.80} is no mapping; write e.g. signals={{'force': lambda env: env.unwrapped.force}}"
+        )
+    for name, function in given.items():
+        check_name(name)
+        if not callable(function):
+            raise UsageError(
+                f"signals[{name!r}]={function!r:.80} is no function; give one that takes the environment and returns a number"
+            )
+    return dict(given)
 
 
 class SignalEnv(gym.Wrapper[Any, Any, Any, Any]):

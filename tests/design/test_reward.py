@@ -246,6 +246,13 @@ def test_terms_with_state_are_saved_and_put_back():
         (lambda: Term("a", "x", clip=3), "clip of term 'a' is 3"),
         (lambda: Term("a", "x", clip=("a", 1)), "clip of term 'a'"),
         (lambda: Term("a", lambda b: b), "needs a name of its own"),
+        (lambda: Term("a", 5), r"The expression of term 'a' is 5; write a text such as '-abs\(x\)'"),
+        (lambda: Term("a", "x", enabled="no"), "The enabled of term 'a' is 'no'; it must be true or false"),
+        (
+            lambda: reward_term(5),
+            r"@rlnb\.reward_term marks a function of a batch, not 5; write it above 'def'",
+        ),
+        (lambda: reward_term(Term), "marks a function of a batch, not <class .*Term'>"),
         (lambda: RewardSpec([]), "at least one term"),
         (
             lambda: RewardSpec(["x"]),

@@ -81,6 +81,10 @@ def test_names_of_an_expression():
     message = r"'speed' is not a name of this batch\. It stands in info; write info\[\"speed\"\]\. It has: .*info\[\"speed\"\]"
     with pytest.raises(DesignError, match=message):
         names["speed"]
+    with pytest.raises(
+        DesignError, match=r"'obs' is not a name of this batch\. Write a part of it, as in obs\[\"x\"\]"
+    ):
+        names["obs"]
 
 
 def test_the_first_of_two_equal_names_wins():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from cells import Counter, OldStep, run_cell
 
+import rlnb
 from rlnb.design.design import Design
 from rlnb.design.state import Select, StateSpec
 from rlnb.design.transitions import Transitions
@@ -173,10 +174,36 @@ def test_a_bad_policy_is_named(policy: Any, message: str) -> None:
         record("CartPole-v1", policy, episodes=1)
 
 
-@pytest.mark.parametrize("episodes", [0, -1, 1.5, True])
-def test_nothing_to_record_is_refused(episodes: Any) -> None:
-    with pytest.raises(UsageError, match=r"episodes=.* records nothing; give a number >= 1"):
-        record("CartPole-v1", episodes=episodes)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"episodes": 0}, r"episodes=0 does not fit; give a whole number >= 1"),
+        ({"episodes": "3"}, r"episodes='3' does not fit; give a whole number >= 1"),
+        ({"seed": -1}, r"seed=-1 does not fit; give a whole number >= 0"),
+        ({"seed": 1.5}, r"seed=1\.5 does not fit"),
+        ({"max_steps": 0}, r"max_steps=0 does not fit; give a whole number >= 1"),
+        ({"design": 5}, r"design=5 is no Design; read a file with rlnb\.Design\.from_yaml\(path\)"),
+        ({"label": 5}, r"label=5 is no text; give a name for the policy"),
+        ({"to": 5}, r"to=5 names no file; give the name of one, such as 'demo\.parquet'"),
+        ({"to": "."}, r"to='\.' names no file"),
+        ({"to": "/proc/demo.parquet"}, r"to='/proc/demo\.parquet' cannot be written \(.*\); give another place"),
+        ({"signals": ["a"]}, r"signals=\['a'\] is no mapping; write e\.g\. signals=\{'force'"),
+        ({"signals": {"a": 5}}, r"signals\['a'\]=5 is no function; give one that takes the environment"),
+        ({"signals": {"a b": len}}, r"'a b' cannot be a name; use letters"),
+        ({"names": "abcd"}, r"names='abcd' is no list; write one name for each component"),
+        ({"policy": lambda obs: None}, r"the policy <lambda> gave the action None, which does not fit Discrete\(2\)"),
+        ({"env": "Pendulum-v1", "policy": lambda obs: [float("nan")]}, r"gave the action \[nan\], which does not fit Box"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_recorded_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        record(**{"env": "CartPole-v1", "episodes": 1, **given})
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    batch = record("CartPole-v1", episodes=np.int64(1), seed=np.int64(3), to=tmp_path / "a.parquet")  # type: ignore[arg-type]
+    _same(batch, record("CartPole-v1", episodes=1, seed=3, to=tmp_path / "a.parquet"))
+    _same(batch, rlnb.read_transitions(tmp_path / "a.parquet"))
 
 
 def test_wrong_names_are_refused() -> None:
