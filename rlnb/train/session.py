@@ -21,7 +21,7 @@ from rlnb.train.seam import EpisodeEnd
 from rlnb.train.writer import CheckpointWriter
 
 LOOK_EVERY = 0.02  # seconds between two looks at flag and clocks
-PROGRESS_EVERY = 0.5
+PROGRESS_EVERY = 1.0  # a file renamed over another: milliseconds on a busy disk
 POLL_EVERY = 0.1  # while paused
 RETRY_EVERY = 2.0  # while the disk is full
 
