@@ -179,7 +179,9 @@ class Experiment:
         other = object.__new__(Experiment)
         other.__dict__.update(self.__dict__)
         other._changes = {**self._changes, **changes}
-        _ = other.spec
+        spec, factory = other.spec, other.make_env
+        if factory is not self._factory:
+            check_spaces(spec, factory.spaces(), Design.from_dict(spec.design))
         return other
 
     def check(

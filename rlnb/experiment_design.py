@@ -9,7 +9,7 @@ from typing import Any
 from rlnb.design.design import Design
 from rlnb.design.reward import RewardSpec, Term
 from rlnb.design.state import StateSpec
-from rlnb.design.term import marked_terms
+from rlnb.design.term import marked_terms, name_of
 from rlnb.errors import DesignError, ExperimentError
 
 
@@ -34,8 +34,14 @@ def design_of(
         DesignError: if it cannot be read, or a Python term's function is missing.
         ExperimentError: if both a design and its parts are given.
     """
+    named = tuple(functions) if isinstance(functions, Iterable) else (functions,)
+    for one in named:
+        if not callable(one):
+            raise ExperimentError(
+                f"terms has {one!r:.80}, which is no function; write e.g. terms=[soft_landing]"
+            )
     coded = Design(reward=_reward(reward), state=_state(state))
-    known = {**marked_terms(), **_functions(coded.reward), **{one.__name__: one for one in functions}}
+    known = {**marked_terms(), **_functions(coded.reward), **{name_of(one): one for one in named}}
     chosen = _chosen(design, coded, has_parts=reward is not None or state is not None)
     bound = Design(reward=chosen.reward.bind(known), state=chosen.state)
     if bound.reward.unbound:

@@ -24,6 +24,7 @@ from rlnb.jobs.notebook import INJECTED, Notebook
 from rlnb.jobs.parameters import check_parameters, inject, injected_values
 from rlnb.jobs.static_checks import check_input
 from rlnb.jobs.written_secrets import find_in_cell, find_in_file
+from rlnb.run.experiment_yaml import overrides
 from rlnb.run.findings import Finding, Level
 from rlnb.run.record import Target
 from rlnb.run.secrets import Redactor, describe_secret, find_userinfo, is_secret_name
@@ -93,7 +94,7 @@ class Prepared:
             "call": self.target.call,
             "parameters": {name: to_source(value, name) for name, value in sorted(self.parameters.items())},
             "files": files,
-        }
+        } | ({"overrides": changed} if (changed := overrides()) else {})
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 

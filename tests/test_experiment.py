@@ -181,6 +181,28 @@ def test_a_file_makes_an_experiment(tmp_path: Path) -> None:
     assert exp.design.reward.terms[0].name == "tall"
 
 
+def test_terms_are_functions() -> None:
+    with pytest.raises(
+        ExperimentError, match=r"terms has 5, which is no function; write e\.g\. terms=\[soft_landing\]"
+    ):
+        Experiment.from_yaml("env: CartPole-v1\ntraining: {total_timesteps: 5}\n", terms=[5], environ={})  # type: ignore[list-item]
+
+
+def test_another_environment_is_another_experiment() -> None:
+    exp = _experiment()
+    for changes in ({"env": "Acrobot-v1"}, {"env.value": "Acrobot-v1"}):
+        with pytest.raises(
+            ExperimentError, match=r"env cannot change from CartPole-v1 to 'Acrobot-v1'; write a new"
+        ):
+            exp.with_changes(**changes)
+    with pytest.raises(ExperimentError, match=r"env\.kwargs=5 is no mapping"):
+        exp.with_changes(**{"env.kwargs": 5})
+    with pytest.raises(
+        EnvError, match=r"CartPole-v1 cannot be made with \{'zz': 1\}: .*'zz'; correct env_kwargs"
+    ):
+        exp.with_changes(**{"env.kwargs.zz": 1})
+
+
 def test_a_file_may_leave_the_environment_to_the_notebook() -> None:
     text = "training: {total_timesteps: 10}\nenv: {kwargs: {goal: 4.0}}\n"
     assert Experiment.from_yaml(text, env=Walk, environ={}).make_env().unwrapped.goal == 4.0  # type: ignore[attr-defined]

@@ -94,6 +94,8 @@ class Design:
             where = str(source)
             try:
                 text = Path(source).read_text(encoding="utf-8")
+            except FileNotFoundError:
+                raise DesignError(f"There is no design file {where!r}; look at the path.") from None
             except (OSError, UnicodeDecodeError) as error:
                 raise DesignError(f"The design file {where} cannot be read: {error}.") from None
         values = read_yaml(str(text), where)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import ExperimentError, did_you_mean
+from rlnb.run.env_reference import EnvReference
 from rlnb.run.policies import resolve_policy
 from rlnb.run.references import References
 
@@ -54,6 +55,12 @@ def apply_changes(
             if known == argument or known.startswith((argument + ".", argument + "["))
         ]:
             del objects[known]
+    changed = EnvReference.parse(data["env"])
+    if (changed.kind, changed.value) != (spec.env.kind, spec.env.value):
+        raise ExperimentError(
+            f"env cannot change from {spec.env.value} to {changed.value!r}; write a new Experiment for another "
+            "environment (its arguments change with env.kwargs)"
+        )
     return data, objects
 
 

@@ -51,9 +51,10 @@ class EnvReference:
         kind = value.get("kind", EnvKind.ID)
         if kind not in list(EnvKind):
             raise ExperimentError(f"env.kind={kind!r} is unknown; it is one of {', '.join(EnvKind)}")
-        return cls(
-            EnvKind(kind), value["value"], References().freeze(value.get("kwargs") or {}, "env.kwargs")
-        )
+        kwargs = value.get("kwargs") or {}
+        if not isinstance(kwargs, Mapping):
+            raise ExperimentError(f"env.kwargs={kwargs!r:.80} is no mapping; write e.g. {{'gravity': -9.8}}")
+        return cls(EnvKind(kind), value["value"], References().freeze(kwargs, "env.kwargs"))
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""

@@ -41,6 +41,7 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _TOP: Final = ("name", "design", "tags", *SECTIONS)
 _VARIABLE: Final = re.compile(r"RLNB_([A-Z]+)__([A-Z0-9_]+)")
+_ONE_UNDERSCORE: Final = re.compile(rf"RLNB_({'|'.join(map(str.upper, SECTIONS))})_([A-Z0-9][A-Z0-9_]*)")
 
 
 class _Loader(yaml.SafeLoader):
@@ -76,15 +77,24 @@ def load_yaml(text: str, *, where: str = "the experiment") -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
-        raise ExperimentError(f"{where} is no YAML: {' '.join(str(error).split())}") from error
+        mark = getattr(error, "problem_mark", None)
+        place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
+        problem = getattr(error, "problem", None) or " ".join(str(error).split())
+        raise ExperimentError(f"{where} is no YAML{place}: {problem}") from error
 
 
 def overrides(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """Returns the environment variables that override experiments: `RLNB_<SECTION>__<KEY>`.
 
     `promote()` passes these on, so that the job resolves the same experiment.
+
+    Raises:
+        ExperimentError: one is spelt with a single underscore, which would override nothing.
     """
     variables = os.environ if environ is None else environ
+    for name in variables:
+        if matched := _ONE_UNDERSCORE.fullmatch(name):
+            raise ExperimentError(f"{name} overrides nothing; write RLNB_{matched[1]}__{matched[2]}")
     return {name: value for name, value in sorted(variables.items()) if _VARIABLE.fullmatch(name)}
 
 
@@ -102,7 +112,7 @@ def read_experiment(source: str | Path, *, environ: Mapping[str, str] | None = N
     data = load_yaml(text, where=where)
     if not isinstance(data, Mapping):
         raise ExperimentError(
-            f"{where} holds {type(data).__name__}, not sections such as 'env:' and 'training:'"
+            f"{where} holds {'nothing' if data is None else type(data).__name__}, not sections such as 'env:' and 'training:'"
         )
     sections = _checked(data, where)
     for variable, value in overrides(environ).items():
@@ -113,11 +123,16 @@ def read_experiment(source: str | Path, *, environ: Mapping[str, str] | None = N
 def _text(source: str | Path) -> tuple[str, Path, str]:
     if isinstance(source, str) and "\n" in source:
         return source, Path.cwd(), "the experiment"
+    given: object = source
+    if not isinstance(given, str | Path) or not str(given).strip():
+        raise ExperimentError(f"{given!r:.80} names no experiment file; give its path, or its text")
     path = Path(source)
+    if not path.is_file():
+        raise ExperimentError(f"there is no experiment file {str(path)!r}; look at the path")
     try:
         return path.read_text("utf-8"), path.parent, str(path)
-    except FileNotFoundError:
-        raise ExperimentError(f"there is no experiment file {str(path)!r}; look at the path") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExperimentError(f"the experiment file {str(path)!r} cannot be read: {error}") from None
 
 
 def _checked(data: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -64,6 +64,16 @@ def test_the_key_follows_what_training_depends_on(tmp_path: Path) -> None:
     assert _prepared(tmp_path).key != key
 
 
+def test_variables_that_override_the_experiment_make_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = {_prepared(tmp_path).key}
+    for seed in ("1", "2"):
+        monkeypatch.setenv("RLNB_TRAINING__SEED", seed)
+        keys.add(_prepared(tmp_path).key)
+    assert len(keys) == 3
+
+
 def test_the_key_is_the_same_with_and_without_a_kernel(tmp_path: Path) -> None:
     runs = [CellRun("promote(exp)", "c3", 1.0)]
     assert _prepared(tmp_path, runs=runs).key == _prepared(tmp_path).key

@@ -106,7 +106,10 @@ def test_a_short_file_in_text() -> None:
         ("algorithm: {name: PPO, learning_rte: 1}\nenv: X\n", r"algorithm\.learning_rte .* Did you mean 'learning_rate'"),
         ("env: [1]\ntags: []\n", r"env holds \[1\], not keys such as id, kwargs"),
         ("- 1\n- 2\n", r"the experiment holds list, not sections such as 'env:' and 'training:'"),
-        ("env: {id: X\ntags: [\n", r"the experiment is no YAML: .*line"),
+        ("env: {id: X\ntags: [\n", r"the experiment is no YAML \(line 2, column 5\): expected"),
+        ("\n", r"the experiment holds nothing, not sections such as 'env:' and 'training:'"),
+        ("x: !!python/object:os.system {}\n", r"is no YAML \(line 1, column 4\): could not determine a constructor"),
+        ("env: {id: X, kwargs: 5}\ntraining: {total_timesteps: 5}\n", r"env\.kwargs=5 is no mapping"),
         ("training: {seed: 1, seed: 2}\nenv: X\n", r"line 1: 'seed' is given twice; keep one of them"),
         ("env: CartPole-v1\n\n", r"the experiment lacks total_timesteps"),
     ],
@@ -133,6 +136,27 @@ def test_a_bad_file_says_why(text: str, message: str) -> None:
 def test_a_misspelt_variable_is_named(file: Path, variable: str, message: str) -> None:
     with pytest.raises(ExperimentError, match=message):
         ExperimentSpec.from_yaml(file, environ={variable: "1"})
+
+
+def test_a_single_underscore_is_not_passed_over(file: Path) -> None:
+    with pytest.raises(
+        ExperimentError, match=r"RLNB_TRAINING_SEED overrides nothing; write RLNB_TRAINING__SEED$"
+    ):
+        ExperimentSpec.from_yaml(file, environ={"RLNB_TRAINING_SEED": "1"})
+    settings = {"RLNB_HOME": "x", "RLNB_SPOOL_LIMIT": "5", "RLNB_HEARTBEAT": "1"}
+    assert ExperimentSpec.from_yaml(file, environ=settings) == ExperimentSpec.from_yaml(file, environ={})
+
+
+def test_what_is_no_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "binary.yaml").write_bytes(b"\xd0\x00")
+    for source, message in (
+        (tmp_path, r"there is no experiment file"),
+        ("", r"'' names no experiment file; give its path, or its text"),
+        (5, r"5 names no experiment file"),
+        (tmp_path / "binary.yaml", r"binary\.yaml' cannot be read: 'utf-8' codec"),
+    ):
+        with pytest.raises(ExperimentError, match=message):
+            read_experiment(source)  # type: ignore[arg-type]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
