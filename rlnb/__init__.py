@@ -32,14 +32,14 @@ _PUBLIC = {
     "Term": ("rlnb.design.reward", "Term"),
     "Transitions": ("rlnb.design.transitions", "Transitions"),
     "ZScore": ("rlnb.design.state", "ZScore"),
-    "attempt": ("rlnb.job", "attempt"),
+    "attempt": ("rlnb.here", "attempt"),
     "job": ("rlnb.listing", "job"),
     "jobs": ("rlnb.listing", "jobs"),
     "promote": ("rlnb.promote", "promote"),
     "read_transitions": ("rlnb.run.trajectories", "read_transitions"),
     "record": ("rlnb.envs.record", "record"),
     "reward_term": ("rlnb.design.reward", "reward_term"),
-    "run_folder": ("rlnb.job", "run_folder"),
+    "run_folder": ("rlnb.here", "run_folder"),
     "verify": ("rlnb.verify", "verify"),
     "write_transitions": ("rlnb.run.trajectories", "write_transitions"),
 }
@@ -66,9 +66,9 @@ if TYPE_CHECKING:
     from rlnb.errors import RlnbError as RlnbError
     from rlnb.experiment import Experiment as Experiment
     from rlnb.group import Group as Group
+    from rlnb.here import attempt as attempt
+    from rlnb.here import run_folder as run_folder
     from rlnb.job import Job as Job
-    from rlnb.job import attempt as attempt
-    from rlnb.job import run_folder as run_folder
     from rlnb.listing import job as job
     from rlnb.listing import jobs as jobs
     from rlnb.promote import promote as promote

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import JobFailed, RlnbError, RunError
-from rlnb.here import attempt, run_folder
 from rlnb.loglines import Line, Log, Logs, follow_lines, read_lines
 from rlnb.run.claims import latest_attempt
 from rlnb.run.control import Verb
@@ -163,7 +162,9 @@ class Job:
         written = (self.layout.output(number) for number in range(self.attempt, 0, -1))
         return next((path for path in written if path.exists()), None)
 
-    def logs(self, last: int | None = None, *, log: str = "all", follow: bool = False) -> Logs | Iterator[str]:
+    def logs(
+        self, last: int | None = None, *, log: str = "all", follow: bool = False
+    ) -> Logs | Iterator[str]:
         """Returns the log's lines as a text that prints itself, or follows them.
 
         Args:
@@ -238,7 +239,9 @@ class Job:
             self._source = RunSource(layout, self.url)
         return message
 
-    def fork(self, step: int | None = None, *, store: str | None = None, trust: bool = False, **changes: Any) -> Job:
+    def fork(
+        self, step: int | None = None, *, store: str | None = None, trust: bool = False, **changes: Any
+    ) -> Job:
         """Starts a new run from a checkpoint of this one; see `rlnb.fork.fork`."""
         from rlnb.fork import fork
 
@@ -252,7 +255,7 @@ class Job:
         from rlnb.jobs.inspect import inspect, visible
 
         if self.remote:
-            raise RunError(f"{self.id} runs on another machine; inspect() reaches kernels of this machine only.")
+            raise RunError(f"{self.id} runs on another machine; inspect() reaches this one's kernels only.")
         return visible(self.layout) if expression is None else inspect(self.layout, expression)
 
     def plot(self) -> Any:
@@ -279,8 +282,9 @@ class Job:
         # Never raises and never reaches over the network: a repr is shown where nobody asked for it.
         try:
             seen = self._source.observe()
-            text = job_text(gather(self.layout, seen))
-            return f"{text}\n{failure_text(self.layout, seen)}" if seen.state in _BAD_ENDS else text
+            bad = seen.state in _BAD_ENDS
+            text = job_text(gather(self.layout, seen), closing=not bad)
+            return f"{text}\n{failure_text(self.layout, seen)}" if bad else text
         except (RlnbError, OSError, ValueError, KeyError, TypeError) as error:
             return f"Job({self.id!r}, unreadable: {error})"
 
@@ -293,7 +297,4 @@ class Job:
         from rlnb.view.display import show
 
         refresh = self.refresh if self.remote else None
-        return show(self.layout, actions=JobActions(self), refresh=refresh)
-
-
-__all__ = ["Job", "attempt", "run_folder"]
+        return show(self.layout, actions=JobActions(self), refresh=refresh, failure=self.failure_text)

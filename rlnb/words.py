@@ -55,7 +55,9 @@ def gather(layout: RunLayout, seen: Observation) -> Facts:
         facts = replace(
             facts,
             step=int(training.get("step") or facts.step),
-            return_mean=facts.return_mean if training.get("return_mean") is None else float(training["return_mean"]),
+            return_mean=facts.return_mean
+            if training.get("return_mean") is None
+            else float(training["return_mean"]),
         )
     return facts
 
@@ -77,8 +79,9 @@ def failure_text(layout: RunLayout, seen: Observation) -> str:
     lines = [f"{layout.id} {seen.state.value}: {_cause(evidence, seen)}"]
     if evidence is not None and evidence.cell:
         cell = evidence.cell
-        if cell.get("ename"):  # else the kernel ended in that cell, which the cause says already
-            lines.append(f"cell {cell.get('number', '?')}: {cell['ename']}: {cell.get('evalue', '')}")
+        error = f"{cell.get('ename') or ''}: {cell.get('evalue', '')}"
+        if cell.get("ename") and error not in lines[0]:  # the cause mostly says it already
+            lines.append(f"cell {cell.get('number', '?')}: {error}")
         lines += _traceback(cell.get("traceback") or [])
     log = layout.root / evidence.log if evidence is not None and evidence.log else layout.stdout_log
     name = shlex.quote(layout.id)
@@ -129,7 +132,8 @@ def handle_text(layout: RunLayout, seen: Observation, url: str) -> str:
         f"return       {'none yet' if facts.return_mean is None else number(facts.return_mean)}",
         f"attempt      {facts.attempt}",
         f"folder       {layout.root}",
-        f"store        {url}" + (f" ({size(facts.upload_pending)} to upload)" if facts.upload_pending else ""),
+        f"store        {url}"
+        + (f" ({size(facts.upload_pending)} to upload)" if facts.upload_pending else ""),
         f"promoted     {record.created[:19].replace('T', ' ')} UTC by {record.owner.get('user', '?')} "
         f"on {record.owner.get('host', '?')}",
     ]

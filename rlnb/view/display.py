@@ -29,6 +29,7 @@ def show(
     title: str = "",
     actions: Actions | None = None,
     refresh: Callable[[], object] | None = None,
+    failure: Callable[[], str] | None = None,
 ) -> Shown:
     """Makes a run showable.
 
@@ -37,13 +38,14 @@ def show(
         title: what to call it; the experiment's name when empty.
         actions: what the buttons do; requests in the run folder when None.
         refresh: brings the folder up to date from elsewhere, see `RunWatch`.
+        failure: tells why the run failed, below its last image; a line and the log's path when None.
 
     Returns:
         An object that IPython displays (`_ipython_display_`), whose `repr` is text and whose
         `_repr_mimebundle_` is the image with the text.
     """
     watch = RunWatch(layout, refresh=refresh)
-    return Shown(RunSubject(watch, actions or RunActions(layout), title=title))
+    return Shown(RunSubject(watch, actions or RunActions(layout), title=title, failure=failure))
 
 
 class Shown:
@@ -71,6 +73,8 @@ class Shown:
             _show_live(self.subject)
         else:
             _publish(*image_bundle(self.subject.still(), self.subject.text()))
+            if self.subject.ended:
+                _publish({"text/plain": self.subject.closing()}, {})
 
 
 def image_bundle(png: bytes, text: str) -> Bundle:

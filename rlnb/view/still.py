@@ -50,6 +50,8 @@ def still_image(
         points: the most points of a line.
     """
     panels = panels_of(history, points=points)
+    if facts.state.final:
+        panels = [panel for panel in panels if len(panel.x)]  # nothing more will come to fill the others
     return panels_image(panels, facts, form=form, history=history)
 
 
@@ -78,18 +80,19 @@ def panels_image(
     columns = min(_COLUMNS, max(1, len(panels)))
     rows = max(1, -(-len(panels) // columns))
     head, each = 0.72, 1.9 if columns > 1 else 3.6  # inches
-    height = head + each * rows
+    height = head + each * rows if panels else head
     figure = Figure(figsize=(WIDTH / 96, height), facecolor="white")
     canvas = FigureCanvasAgg(figure)
     _heading(figure, facts, height, state or facts.state_words, _TONES[tone or facts.tone])
-    grid = figure.add_gridspec(
-        rows, columns, left=0.068, right=0.985, top=1 - (head + 0.25) / height,
-        bottom=0.52 / height, hspace=0.58, wspace=0.28,
-    )  # fmt: skip
-    for place, panel in enumerate(panels):
-        axes = figure.add_subplot(grid[place // columns, place % columns])
-        _draw(axes, panel, history, first=place == 0, columns=columns)
-    if history is not None:
+    if panels:
+        grid = figure.add_gridspec(
+            rows, columns, left=0.068, right=0.985, top=1 - (head + 0.25) / height,
+            bottom=0.52 / height, hspace=0.58, wspace=0.28,
+        )  # fmt: skip
+        for place, panel in enumerate(panels):
+            axes = figure.add_subplot(grid[place // columns, place % columns])
+            _draw(axes, panel, history, first=place == 0, columns=columns)
+    if history is not None and panels:
         notes = ["▲ checkpoint"] * bool(history.checkpoints) + ["┆ a new attempt took up the run"] * bool(
             history.attempts
         )
@@ -179,6 +182,7 @@ def _draw(axes: Axes, panel: Panel, history: History | None, *, first: bool, col
     else:
         _mark(axes, history, first=first)
     if not len(panel.x):
+        axes.set_yticks([])
         axes.text(0.5, 0.5, "no values yet", transform=axes.transAxes, ha="center", size=8, color=_SOFT)
     elif solid > 1:
         axes.legend(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, Protocol, TypedDict
 
 from rlnb.run.control import Verb
@@ -92,8 +93,16 @@ class Subject(Protocol):
 class RunSubject:
     """One run."""
 
-    def __init__(self, watch: RunWatch, actions: Actions, *, title: str = "") -> None:
+    def __init__(
+        self,
+        watch: RunWatch,
+        actions: Actions,
+        *,
+        title: str = "",
+        failure: Callable[[], str] | None = None,
+    ) -> None:
         self.watch, self.actions, self.title = watch, actions, title
+        self._failure = failure
         self._final_since: float | None = None
 
     @property
@@ -175,6 +184,8 @@ class RunSubject:
         return job_text(self.facts)
 
     def closing(self) -> str:
+        if self._failure is not None and self.facts.state in (State.FAILED, State.LOST):
+            return self._failure()
         return closing_text(self.facts)
 
     def perform(self, verb: Verb) -> Answer:

@@ -8,13 +8,14 @@ from rlnb.run.status import State
 from rlnb.view.facts import Facts
 
 
-def job_text(facts: Facts, *, width: int | None = None, unicode: bool = True) -> str:
+def job_text(facts: Facts, *, width: int | None = None, unicode: bool = True, closing: bool = True) -> str:
     """Writes a run in a few lines.
 
     Args:
         facts: the run at one moment.
         width: columns to use; the terminal's, at most 100, when None.
         unicode: off for a terminal that shows ASCII only.
+        closing: whether to end with `closing_text`.
 
     Returns:
         Lines without a trailing newline: heading, progress bar, details, the reason if there is one, and
@@ -33,7 +34,7 @@ def job_text(facts: Facts, *, width: int | None = None, unicode: bool = True) ->
         )
     if facts.details:
         lines.append(" · ".join(facts.details) if unicode else ", ".join(facts.details))
-    return "\n".join([*lines, closing_text(facts)])
+    return "\n".join([*lines, closing_text(facts)] if closing else lines)
 
 
 def closing_text(facts: Facts) -> str:

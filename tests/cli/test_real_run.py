@@ -94,8 +94,12 @@ def test_the_run_is_read_from_its_store_on_another_machine(shell, promoted, tmp_
     other = Shell(tmp_path, tmp_path / "home")
     shown = other.json("show", promoted["run"])
     assert shown["weights_sha256"] == promoted["weights_sha256"]
-    assert [item["step"] for item in shown["checkpoints"]] == [item["step"] for item in promoted["checkpoints"]]
-    assert [row["id"] for row in other.json("jobs", "--store", str(shell.folder / "runs"))] == [promoted["id"]]
+    assert [item["step"] for item in shown["checkpoints"]] == [
+        item["step"] for item in promoted["checkpoints"]
+    ]
+    assert [row["id"] for row in other.json("jobs", "--store", str(shell.folder / "runs"))] == [
+        promoted["id"]
+    ]
     rows = other.json("metrics", promoted["id"], "-n", "0")
     assert rows[-1]["step"] == 1024
 
@@ -118,7 +122,9 @@ def test_the_handle_gives_a_plain_model_metrics_and_a_figure(shell, promoted):
 
 @pytest.mark.slow
 def test_a_warm_start_takes_its_checkpoint_along_and_is_verifiable(shell, promoted):
-    warm = EXPERIMENT.replace('"tiny"', '"warm"').replace("seed=seed", f'seed=1, init_from="{promoted["id"]}@best"')
+    warm = EXPERIMENT.replace('"tiny"', '"warm"').replace(
+        "seed=seed", f'seed=1, init_from="{promoted["id"]}@best"'
+    )
     write(shell.folder, "warm.ipynb", warm, "rlnb.promote(exp)")
     run = shell.json("promote", "warm.ipynb", "--wait")
     assert run["state"] == "completed"
@@ -144,7 +150,9 @@ def test_a_fork_without_changes_but_the_end_goes_on_exactly(shell, promoted):
 
 
 def test_a_fork_with_changes_is_another_run_and_verifiable(shell, promoted):
-    forked = shell.json("fork", promoted["id"], "-c", "total_timesteps=1536", "-c", "learning_rate=1e-4", "--wait")
+    forked = shell.json(
+        "fork", promoted["id"], "-c", "total_timesteps=1536", "-c", "learning_rate=1e-4", "--wait"
+    )
     assert (forked["state"], forked["step"]) == ("completed", 1536)
     assert forked["weights_sha256"] != promoted["weights_sha256"]
     assert shell.json("verify", forked["id"])["equal"] is True
@@ -161,7 +169,7 @@ def test_a_cell_error_is_1_with_traceback_and_cell_number(shell):
     write(shell.folder, "broken.ipynb", "1 / 0", EXPERIMENT, "rlnb.promote(exp)")
     error = shell.json("promote", "broken.ipynb", "--wait", "--no-check", code=1)["error"]
     assert "ZeroDivisionError: division by zero" in error
-    assert "cell 2: " in error
+    assert "cell 2 raised ZeroDivisionError" in error
     assert "rlnb logs" in error
 
 
@@ -172,7 +180,9 @@ def test_a_misspelt_parameter_is_2_and_names_the_nearest(shell):
 
 def test_a_stopped_run_is_resumed_from_its_mirror_on_an_empty_home(shell, promoted, tmp_path):
     started = shell.json("promote", "tiny.ipynb", "-p", "total_timesteps=1000000")
-    waited = f"import rlnb,time\njob = rlnb.job({started['id']!r})\nwhile not job.checkpoints: time.sleep(0.05)"
+    waited = (
+        f"import rlnb,time\njob = rlnb.job({started['id']!r})\nwhile not job.checkpoints: time.sleep(0.05)"
+    )
     environ = {**os.environ, "RLNB_HOME": str(shell.home)}
     subprocess.run([sys.executable, "-c", waited], env=environ, check=True, timeout=100)
     assert shell.json("inspect", started["id"], "total_timesteps")["value"] == "1000000"

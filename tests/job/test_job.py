@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from rlnb.errors import JobFailed, RunError, UsageError
-from rlnb.here import run_folder
-from rlnb.job import Job, attempt
+from rlnb.here import attempt, run_folder
+from rlnb.job import Job
 from rlnb.run import identity
 from rlnb.run.claims import claim
 from rlnb.run.events import EventLog
@@ -174,7 +174,11 @@ def test_a_repr_never_raises(run, tmp_path):
     run.layout.status.write_text('{"format": 99, "state": "running"}')
     assert "unreadable: " in repr(handle(run))
     assert "has format 99" in repr(handle(run))
-    for garbled in ('{"format": 1}', '{"format": "x", "state": []}', '{"format": 1, "state": "running", "attempt": 1, "evid'):
+    for garbled in (
+        '{"format": 1}',
+        '{"format": "x", "state": []}',
+        '{"format": 1, "state": "running", "attempt": 1, "evid',
+    ):
         run.layout.status.write_text(garbled)
         assert "no supervisor has reported yet" in repr(handle(run))
 
@@ -249,7 +253,12 @@ def test_the_supervisor_of_this_process_is_alive(run):
 def test_a_kernel_that_ended_has_no_error_line_and_no_checkpoint_to_go_on_from(run):
     run.begin()
     status = read_status(run.layout)
-    evidence = Evidence(EndKind.KERNEL_DIED, "the kernel exited with code 7 in cell 6", exit_code=7, cell={"number": 6, "id": "c"})
+    evidence = Evidence(
+        EndKind.KERNEL_DIED,
+        "the kernel exited with code 7 in cell 6",
+        exit_code=7,
+        cell={"number": 6, "id": "c"},
+    )
     write_status(run.layout, replace(status, state=State.FAILED, evidence=evidence))
     lines = handle(run).exception.splitlines()
     assert lines[0].endswith("failed: the kernel exited with code 7 in cell 6 (exit code 7)")

@@ -92,7 +92,14 @@ def test_a_run_that_has_ended_is_an_image_only(run, in_front, published):
     in_front(FrontEnd.LIVE)
     run.end(State.COMPLETED)
     show(run.layout)._ipython_display_()
-    assert [set(entry[0]) for entry in published] == [{"image/png", "text/plain"}]
+    assert [set(entry[0]) for entry in published] == [{"image/png", "text/plain"}, {"text/plain"}]
+
+
+def test_below_a_failed_run_stands_why(run, in_front, published):
+    in_front(FrontEnd.LIVE)
+    run.end(State.FAILED)
+    show(run.layout, failure=lambda: "Boom, in cell 3")._ipython_display_()
+    assert published[-1][0] == {"text/plain": "Boom, in cell 3"}
 
 
 def test_repr_and_mimebundle_are_fresh(run):

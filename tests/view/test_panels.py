@@ -107,7 +107,7 @@ def test_a_whole_run_fits_the_screen(tmp_path):
         assert 2 <= len(panel.x) <= 500
         assert np.all(np.diff(panel.x) >= 0)
         assert panel.title
-        assert panel.unit
+        assert panel.unit or panel.title.endswith("loss")  # whose unit is the algorithm's own
 
 
 def test_only_some_panels():
