@@ -126,7 +126,8 @@ def hint(name: str, names: Collection[str]) -> str:
     if name in GROUPS:
         example = next((one for one in names if one.startswith(f"{name}[")), subscript(name, "…"))
         return f" Write a part of it, as in {example}."
-    return f" It stands in info; write {spelt}." if spelt in names else did_you_mean(name, names)
+    # Iterated, because at step time every key of info counts as known (`InfoColumns`).
+    return f" It stands in info; write {spelt}." if spelt in list(names) else did_you_mean(name, names)
 
 
 def _info_key(name: str) -> str | None:

@@ -198,6 +198,21 @@ def test_info_dicts_are_read_when_asked_for():
     np.testing.assert_array_equal(info.take(np.array([2, 0]))["a"], [np.nan, 1.0])
 
 
+def test_only_keys_that_info_has_are_hinted_at():
+    infos = [{"dist": 1.0}, {"dist": 2.0}]
+    batch = Transitions.from_arrays(
+        np.zeros((2, 1)), np.zeros((2, 1)), np.zeros(2), reward=np.zeros(2), t=np.arange(2),
+        terminated=np.zeros(2, bool), truncated=np.zeros(2, bool), infos=infos,
+    )  # fmt: skip
+    assert 'info["nope"]' in batch.namespace  # it may come at the end of an episode
+    with pytest.raises(DesignError, match=r"'nope' is not a name of this batch\. It has: "):
+        batch.namespace["nope"]
+    with pytest.raises(
+        DesignError, match=r"'dist' is not a name of this batch\. It stands in info; write info"
+    ):
+        batch.namespace["dist"]
+
+
 def test_what_vector_environments_add_to_info_is_no_column():
     info = InfoColumns("info", [{"TimeLimit.truncated": True, "rlnb.episode": 3, "x": 1}])
     assert info.names == ("x",)
