@@ -122,7 +122,7 @@ def job(id_or_url: str | Path) -> Job:
             if RunLayout(parent / text).run_yaml.is_file():
                 return Job(text, RunLayout(parent / text))
         raise
-    return _known(row.id, row.url) or _from_row(row)
+    return _known(row.id, row.url) or _from_elsewhere(row)
 
 
 def rebuild(folders: Iterable[Path] = ()) -> int:
@@ -198,6 +198,8 @@ def _current(rows: Iterable[IndexRow], wanted: State | None) -> Iterator[IndexRo
             if layout.run_yaml.is_file():
                 with suppress(RlnbError):  # of a newer format: the index says what it last knew
                     fresh = replace(row, **describe_state(layout))
+            else:
+                fresh = replace(row, state=State.LOST.value)
         if wanted is None or fresh.state == wanted:
             yield fresh
 
@@ -205,6 +207,19 @@ def _current(rows: Iterable[IndexRow], wanted: State | None) -> Iterator[IndexRo
 def _from_row(row: IndexRow) -> Job:
     folder = Path(row.folder) if row.folder else settings.cache_dir() / row.id
     return Job(row.id, RunLayout(folder), url=row.url or None)
+
+
+def _from_elsewhere(row: IndexRow) -> Job:
+    """The handle on a run without a working copy here: what was pulled of it, else what its store has."""
+    if RunLayout(row.folder or settings.cache_dir() / row.id).run_yaml.is_file():
+        return _from_row(row)
+    try:
+        return _pulled(row.url, row.id)
+    except RlnbError as error:
+        raise RunNotFound(
+            f"The run folder {row.folder} was removed, and its store does not help ({error}); "
+            "`rlnb index rebuild` takes the run off the list."
+        ) from None
 
 
 def _known(run_id: str, url: str) -> Job | None:

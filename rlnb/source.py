@@ -12,7 +12,7 @@ import time
 from typing import Any, Literal
 
 from rlnb import settings
-from rlnb.errors import RlnbError, RunError
+from rlnb.errors import RlnbError, RunError, RunNotFound
 from rlnb.run.control import Acknowledgement, Verb, acknowledgement, request
 from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.record import read_record
@@ -91,8 +91,15 @@ class RunSource:
         self._pulled[what] = time.monotonic()
 
     def observe(self) -> Observation:
-        """Returns what can be said of the run now, without touching the store."""
-        return self._observer.observe()
+        """Returns what can be said of the run now, without touching the store.
+
+        Raises:
+            RunNotFound: the folder was removed.
+        """
+        seen = self._observer.observe()
+        if seen.status is None and not self.layout.root.is_dir():
+            raise RunNotFound(f"The run folder {self.layout.root} was removed; its store may still have the run.")
+        return seen
 
     def ask(self, verb: Verb, *, timeout: float | None = None, **args: Any) -> Acknowledgement:
         """Makes a request and waits for its answer.

@@ -71,6 +71,8 @@ def list_jobs(arguments: argparse.Namespace) -> int:
         print_json(rows)
     elif rows:
         print(table([_job_cells(row) for row in rows], JOB_COLUMNS))
+    elif arguments.state or arguments.tag or arguments.group:
+        print("No runs like that; `rlnb jobs` lists all.")
     else:
         print("No runs. `rlnb promote NOTEBOOK` starts one; `rlnb index rebuild FOLDER` finds those of a store.")
     return OK

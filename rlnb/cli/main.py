@@ -53,10 +53,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     parser = build_parser()
+    words = list(sys.argv[1:] if argv is None else argv)
+    # argparse takes an optional argument for left out when an option stands before it (`inspect RUN --json EXPRESSION`).
+    words.sort(key="--json".__eq__)
     try:
-        arguments = parser.parse_args(argv)
+        arguments = parser.parse_args(words)
     except UsageError as error:
-        return failure(error, code=USAGE, as_json="--json" in (sys.argv[1:] if argv is None else argv))
+        return failure(error, code=USAGE, as_json="--json" in words)
     except SystemExit as stop:
         return int(stop.code or 0)  # --help
     if arguments.version:

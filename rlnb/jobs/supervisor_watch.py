@@ -122,6 +122,9 @@ class AttemptWatch:
         limits, helm, phase = self.record.limits, self.helm, self.phase
         if self._paused.held(phase is Phase.PAUSED and helm.flag is Flag.PAUSE) > limits.hold:
             helm.want(Flag.SUSPEND, f"it was paused for {limits.hold:g} s and the machine is freed")
+        if phase is Phase.SUSPENDED and not helm.halting:
+            # Nobody here asked: an interrupt reached the kernel, which has made its checkpoint and waits for its end.
+            helm.want(Flag.SUSPEND, "training was interrupted by SIGINT")
         step = self._progress.step if self._progress else 0
         if self._hung.held(phase is Phase.TRAINING and not helm.halting, key=step) > limits.hang:
             self._end_for(Wish.HANG, f"training has made no step since step {step} for {limits.hang:g} s")

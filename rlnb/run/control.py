@@ -7,6 +7,7 @@ at most once.
 
 from __future__ import annotations
 
+import errno
 import time
 import uuid
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from rlnb.errors import RunError
 from rlnb.run.host import hostname, utc_now
 from rlnb.run.layout import RunLayout, read_json, write_json
 
@@ -60,12 +62,19 @@ class Acknowledgement:
 
 
 def request(layout: RunLayout, verb: Verb, **args: Any) -> str:
-    """Asks; returns the request's id, for `await_acknowledgement`."""
+    """Asks; returns the request's id, for `await_acknowledgement`.
+
+    Raises:
+        RunError: the request cannot be written (a full disk, somebody else's folder, a folder that is gone).
+    """
     request_id = f"{time.time_ns():020d}-{uuid.uuid4().hex[:12]}"
-    write_json(
-        layout.control / f"{request_id}.json",
-        {"verb": str(verb), "args": args, "host": hostname(), "time": utc_now()},
-    )
+    asked = {"verb": str(verb), "args": args, "host": hostname(), "time": utc_now()}
+    try:
+        if not layout.root.is_dir():  # or making control/ would bring back a folder that was removed
+            raise FileNotFoundError(errno.ENOENT, "the run folder is gone")
+        write_json(layout.control / f"{request_id}.json", asked)
+    except OSError as error:
+        raise RunError(f"{str(verb)!r} cannot be asked: {error.strerror} ({layout.root}).") from None
     return request_id
 
 

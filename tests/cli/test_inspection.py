@@ -32,6 +32,11 @@ def test_jobs_without_runs_says_what_to_do(rlnb):
     assert rlnb("jobs", "--state", "done")[0] == 2
 
 
+def test_a_filter_that_fits_nothing_is_no_empty_machine(rlnb, run):
+    assert rlnb("jobs", "--state", "lost")[:2] == (0, "No runs like that; `rlnb jobs` lists all.\n")
+    assert json.loads(rlnb("jobs", "--tag", "none", "--json")[1]) == []
+
+
 def test_show_has_the_promised_keys(rlnb, run):
     EventLog(run.layout).append("note", "hello", step=3)
     write_json(

@@ -60,6 +60,10 @@ def test_a_bad_argument_is_named_with_what_is_possible(rlnb, words, message):
     assert (code, json.loads(out)) == (2, {"error": message})
 
 
+def test_json_may_stand_before_an_argument_that_can_be_left_out(rlnb, tmp_path):
+    assert json.loads(rlnb("index", "rebuild", "--json", str(tmp_path))[1]) == {"runs": 0}
+
+
 def test_the_version_is_printed(rlnb):
     import rlnb as package
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from unittest.mock import Mock
 
@@ -128,3 +129,27 @@ def test_a_lost_run_is_resumed_when_asked(make_run, monkeypatch):
     (found,) = reconcile(resume=True)
     assert found["id"] == run.layout.id
     assert found["message"].endswith(f"it can be resumed. Attempt 2 of {run.layout.id} has started.")
+
+
+def test_a_run_whose_folder_was_removed_is_said_to_be_gone(make_run):
+    run = make_run("exp-2026-11-30-lander-aaaa")
+    run.begin()
+    handle = job("aaaa")
+    shutil.rmtree(run.layout.root)
+    with pytest.raises(RunNotFound, match="The run folder .*aaaa was removed; its store may still have the run"):
+        handle.wait(timeout=5)
+    with pytest.raises(RunNotFound, match="was removed, and its store does not help .*`rlnb index rebuild` takes"):
+        job("aaaa")
+    assert jobs().rows()[0]["state"] == "lost"
+    assert "unreadable" in repr(handle)
+
+
+def test_a_run_whose_folder_was_removed_is_read_from_its_store(make_run):
+    run = make_run("exp-2026-11-30-lander-aaaa")
+    run.begin()
+    store = settings.home() / "store"
+    shutil.move(run.layout.root, store / run.layout.id)
+    Index().upsert(run.layout.id, url=str(store / run.layout.id))
+    found = job("aaaa")
+    assert found.remote
+    assert found.name == "lander"

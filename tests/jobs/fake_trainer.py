@@ -5,6 +5,7 @@ The tests put it into the bundle, so it is imported by the cells of a real kerne
 
 from __future__ import annotations
 
+import signal
 import time
 
 from rlnb.run.events import EventLog
@@ -14,6 +15,7 @@ from rlnb.run.progress import Flag, FlagReader, Phase, Progress, write_progress
 
 job = current()
 layout = RunLayout(job.root) if job else None
+_interrupts: list[int] = []
 
 
 def newest() -> int:
@@ -31,6 +33,11 @@ def say(phase: Phase, step: int, total: int) -> None:
     write_progress(layout, Progress(phase, job.attempt, step, total, return_mean=float(step), checkpoint=newest()))
 
 
+def interrupted() -> bool:
+    """Whether an interrupt has come; it is only noted, as the real trainer does."""
+    return bool(_interrupts)
+
+
 def wait_for_end(phase: Phase, step: int, total: int) -> None:
     checkpoint(step)
     say(phase, step, total)
@@ -40,6 +47,7 @@ def wait_for_end(phase: Phase, step: int, total: int) -> None:
 
 def train(total: int = 20, *, pause: float = 0.01, every: int = 5, hook=None, deaf: bool = False) -> None:
     """Counts steps; checkpoints every few; obeys the flag unless it is deaf."""
+    signal.signal(signal.SIGINT, lambda number, frame: _interrupts.append(number))
     say(Phase.SETUP, newest(), total)
     step, flags = newest(), FlagReader(layout)
     EventLog(layout, attempt=job.attempt).append("trained_from", f"from {step}", step=step)
@@ -52,7 +60,7 @@ def train(total: int = 20, *, pause: float = 0.01, every: int = 5, hook=None, de
             while (flag := flags.read()) is Flag.PAUSE:
                 time.sleep(0.02)
             say(Phase.TRAINING, step, total)
-        if flag is Flag.SUSPEND:
+        if flag is Flag.SUSPEND or interrupted():
             wait_for_end(Phase.SUSPENDED, step, total)
         if flag is Flag.STOP:
             wait_for_end(Phase.STOPPED, step, total)

@@ -140,6 +140,15 @@ def test_a_signal_to_everybody_suspends_too(runs):
     assert "(preempted by SIGTERM)" in status.reason
 
 
+def test_an_interrupt_of_the_kernel_suspends_too(runs):
+    layout = start(runs)
+    os.kill(read_json(layout.kernel_json)["pid"], signal.SIGINT)
+    status = runs.ended(layout)
+    assert (status.state, status.retries_used) == (State.SUSPENDED, 0)
+    assert status.reason.startswith("suspended at a checkpoint, step ")
+    assert status.reason.endswith("(training was interrupted by SIGINT)")
+
+
 def test_a_full_disk_pauses_and_goes_on_by_itself(runs, monkeypatch, tmp_path):
     # The limit is above what any disk has, so this disk counts as full.
     monkeypatch.setenv("RLNB_LEAST_FREE", "1e18")

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from unittest.mock import Mock
 
 import pytest
 
-from rlnb.errors import RunFormatError, RunNotFound
+from rlnb.errors import RunError, RunFormatError, RunNotFound
 from rlnb.run import control, progress
 from rlnb.run.claims import claim
 from rlnb.run.host import ProcessIdentity, boot_id, hostname
@@ -165,3 +167,15 @@ def test_without_a_readable_status_a_dead_attempt_is_lost_and_a_living_one_is_co
     assert seen.why.startswith("status.json is missing or unreadable and its supervisor is gone; resume()")
     write_json(layout.attempt(1), {**asdict(replace(dead_process(), host="elsewhere")), "attempt": 1})
     assert observe(layout).state is State.QUEUED
+
+
+def test_a_request_that_cannot_be_written_says_why(tmp_path, monkeypatch):
+    layout = RunLayout(tmp_path / "gone")
+    with pytest.raises(RunError, match=r"'pause' cannot be asked: the run folder is gone \(.*/gone\)"):
+        control.request(layout, control.Verb.PAUSE)
+    assert not layout.root.exists()
+    layout.root.mkdir()
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(control, "write_json", Mock(side_effect=full))
+    with pytest.raises(RunError, match="'stop' cannot be asked: No space left on device"):
+        control.request(layout, control.Verb.STOP)
