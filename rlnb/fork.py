@@ -27,7 +27,7 @@ from rlnb.run.index import Index
 from rlnb.run.layout import RunLayout, read_json, safe_join, write_json
 from rlnb.run.record import Parent, RunRecord, write_record
 from rlnb.source import join_run_url
-from rlnb.trust import require_trust
+from rlnb.trust import is_pulled, require_trust
 
 FORK_ATTEMPT = 0  # the attempt that a fork's first checkpoint counts as; its own attempts begin with 1
 
@@ -65,7 +65,7 @@ def fork(
             f"The checkpoint of {parent.id} at step {checkpoint.step:,} has all of total_timesteps="
             f"{changed.total_timesteps:,}; fork with a larger total_timesteps or an earlier step."
         )
-    require_trust(parent.layout, trust=trust)
+    require_trust(parent.layout, trust=trust, restored=is_pulled(parent.layout))
     layout = new_run(asked.name)
     store_url = _absolute(store) if store else str(asked.store["url"])
     record = replace(

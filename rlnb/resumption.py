@@ -108,14 +108,14 @@ def _working_copy(
             "create, so two machines could run it at once; if that one is really gone, resume(takeover=True)."
         )
     source.refresh(what="all", max_age=0)
-    require_trust(source.layout, trust=trust)
+    require_trust(source.layout, trust=trust, restored=True)
     from rlnb.run.pull import pull
 
     layout = RunLayout(settings.runs_dir() / source.layout.id)
     if layout.root.exists():
         _put_aside(layout)
     pull(source.url, layout.root, what="all")
-    require_trust(layout, trust=trust)  # what is executed is what was looked at, or trust was given
+    require_trust(layout, trust=trust, restored=True)  # what is executed is what was looked at, or trust was given
     return layout
 
 

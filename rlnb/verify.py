@@ -23,10 +23,11 @@ from rlnb.jobs.survivors import end_survivors
 from rlnb.naming import new_run
 from rlnb.run.checkpoints import Checkpoint, checkpoints
 from rlnb.run.control import Verb, request
+from rlnb.run.events import EventLog
 from rlnb.run.index import Index
 from rlnb.run.layout import RunLayout
 from rlnb.run.record import Limits, RunRecord
-from rlnb.trust import require_trust
+from rlnb.trust import is_pulled, require_trust
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def verify(
             f"{original.id} is {original.state.value} and has not finished training, so there are no final weights to "
             "compare with."
         )
-    require_trust(original.layout, trust=trust)
+    restored = is_pulled(original.layout) and _beginning(original) is not None
+    require_trust(original.layout, trust=trust, restored=restored)
     expected = str(record["weights_sha256"])
     scratch = _scratch(original)
     job = Job(scratch.id, scratch)
@@ -102,12 +104,14 @@ def verify(
     equal = found == expected
     reasons = [] if failure is None else [failure]
     reasons += _weaknesses(original, record)
+    parted = _other_beginning(record, again, scratch)
+    reasons += parted
     if not equal:
         reasons += environment_differences(original.layout)
         reasons += first_difference(original.layout, scratch)
         if found is not None and not reasons:
             reasons.append("nothing recorded explains it: the notebook itself draws on something that is not seeded")
-    kept = keep or not equal
+    kept = keep or not equal or bool(parted)
     if not kept:
         _remove(scratch, stored)
     steps = int(again.get("step") or 0)
@@ -178,10 +182,21 @@ def _weaknesses(original: Job, record: dict[str, Any]) -> list[str]:
     if record.get("ended_by") == "max_hours":
         reasons.append("the run ended by max_hours, and a repetition on another machine ends at another step")
     kinds = {event.kind: event for event in original.events}
-    for kind in ("inspected", "initial_state_differs"):
+    for kind in ("inspected", "initial_differs"):
         if kind in kinds:
             reasons.append(f"{kind.replace('_', ' ')}: {kinds[kind].message}")
     return reasons
+
+
+def _other_beginning(record: dict[str, Any], again: dict[str, Any], scratch: RunLayout) -> list[str]:
+    """Compares the CRC32s of the first observations and states; a difference is an event of the second run, too."""
+    then, now = record.get("initial"), again.get("initial")
+    if then is None or now is None or then == now:
+        return []
+    what = " and ".join(name for name in then if then[name] != now.get(name))
+    message = f"the environments' first {what} differ from the run's: their making depends on something outside the run"
+    EventLog(scratch).append("initial_differs", message, step=0, before=then, now=now)
+    return [message]
 
 
 def _remove(scratch: RunLayout, stored: Path) -> None:

@@ -8,13 +8,13 @@ from rlnb.differences import environment_differences, first_difference
 from rlnb.errors import RunError, UsageError
 from rlnb.job import Job
 from rlnb.jobs.environment import describe_environment
-from rlnb.run.events import EventLog
+from rlnb.run.events import EventLog, read_events
 from rlnb.run.index import Index
 from rlnb.run.layout import read_json, write_json
 from rlnb.run.record import Parent, read_record, write_record
 from rlnb.run.secrets import Redactor
 from rlnb.trust import require_trust
-from rlnb.verify import Verification, _beginning, _weaknesses, verify
+from rlnb.verify import Verification, _beginning, _other_beginning, _weaknesses, verify
 from tests.job.runs import finish, write_small_bundle
 from tests.job.test_fork import put
 
@@ -46,6 +46,20 @@ def test_trust_is_remembered_for_this_very_bundle(run):
     write_small_bundle(run.layout, "print('changed')")
     with pytest.raises(UsageError, match="was not promoted on this machine"):
         require_trust(run.layout)
+
+
+def test_checkpoints_from_a_store_need_trust_of_their_own(run):
+    require_trust(run.layout, trust=True)
+    require_trust(run.layout, restored=True)  # nothing to restore
+    put(run.layout, 1_000)
+    require_trust(run.layout)
+    with pytest.raises(UsageError, match=r"checkpoints of .* come from its store, .* unpickles .* say --trust"):
+        require_trust(run.layout, restored=True)
+    require_trust(run.layout, trust=True, restored=True)
+    require_trust(run.layout, restored=True)
+    put(run.layout, 2_000)  # what somebody may have put there since
+    with pytest.raises(UsageError, match="come from its store"):
+        require_trust(run.layout, restored=True)
 
 
 def test_a_file_that_differs_from_its_manifest_is_refused_even_when_trusted(run):
@@ -120,3 +134,15 @@ def test_the_result_reads_as_a_sentence():
     assert differs.to_dict()["equal"] is False
     unfinished = Verification("exp-a", False, "ab" * 32, None, 0, ["it failed"])
     assert str(unfinished).startswith("exp-a: not verified, the second run did not finish.")
+
+
+def test_other_first_states_are_said_and_an_event_of_the_second_run(make_run):
+    again = make_run()
+    then = {"initial": {"observations": [1, 2], "states": [3]}}
+    assert _other_beginning(then, then, again.layout) == []
+    assert _other_beginning({}, then, again.layout) == []
+    found = _other_beginning(then, {"initial": {"observations": [1, 7], "states": [3]}}, again.layout)
+    assert found == [
+        "the environments' first observations differ from the run's: their making depends on something outside the run"
+    ]
+    assert read_events(again.layout)[-1].kind == "initial_differs"
