@@ -23,6 +23,7 @@ from rlnb.run.progress import Flag, Phase, read_progress, write_flag
 from rlnb.train import session as session_module
 from rlnb.train import writer as writer_module
 from rlnb.train.hashing import crc32, weights_sha256
+from tests.histories import assert_same_rows, rows
 from tests.train.conftest import Ended
 
 PPO = {"env": "CartPole-v1", "algo": "PPO", "n_envs": 2, "n_steps": 32, "batch_size": 32, "n_epochs": 1,
@@ -255,6 +256,69 @@ def test_a_full_disk_pauses_and_says_so(trial, monkeypatch):
     run = trial(**PPO)
     assert run.attempt()["step"] == 512
     assert [kind for kind in kinds(run) if kind.startswith("disk")] == ["disk_full", "disk_ok"]
+
+
+def test_a_disk_that_fills_up_between_checkpoints_costs_no_row(trial, monkeypatch):
+    monkeypatch.setattr(session_module, "RETRY_EVERY", 0.01)
+    whole = trial(**PPO)
+    record = whole.attempt()
+    real, failing = os.write, iter([0] * 10 + [1] * 4 + [0] * 3 + [1] * 2)
+
+    def write(handle, data):
+        if data.startswith(b'{"time"') and b'"kind"' in data and next(failing, 0):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(handle, data)
+
+    monkeypatch.setattr(os, "write", write)
+    run = trial(**PPO)
+    assert run.attempt()["weights_sha256"] == record["weights_sha256"]
+    assert_same_rows(run.layout, whole.layout)
+    assert {"disk_full", "disk_ok"} <= set(kinds(run))
+
+
+def test_a_callback_that_ends_training_ends_it_once(trial):
+    run = trial(**PPO)
+    run.callbacks = [lambda variables, _: variables["self"].num_timesteps < 100]
+    record = run.attempt()
+    assert (record["ended_by"], record["step"]) == ("callback", 100)
+    run.layout.training_json.unlink()  # killed after the last checkpoint, before the record
+    again = run.attempt()
+    assert (again["ended_by"], again["step"]) == ("callback", 100)
+    assert again["weights_sha256"] == record["weights_sha256"]
+
+
+def test_training_rows_depend_on_steps_and_not_on_the_clock(trial):
+    a2c = {"env": "CartPole-v1", "algo": "A2C", "n_envs": 2, "total_timesteps": 2600}
+    for given, expected in ((PPO, list(range(64, 513, 64))), (a2c, [1000, 2000, 2600])):
+        run = trial(**given)
+        run.attempt()
+        found = rows(run.layout, "train")
+        assert [row["step"] for row in found] == expected
+        assert [row["time/iterations"] for row in found[:2]] == ([1, 2] if given is PPO else [100, 200])
+        # Each row holds the update of its own iteration, not that of the one before, as SB3's own dumps do.
+        assert all("train/value_loss" in row and "rollout/ep_rew_mean" in row for row in found)
+
+
+def test_off_policy_rows_are_those_that_sb3_dumps(trial):
+    run = trial(env="CartPole-v1", algo="DQN", total_timesteps=400, learning_starts=50, buffer_size=200, batch_size=8,
+                policy_kwargs={"net_arch": [8]})  # fmt: skip
+    run.attempt()
+    episodes, found = rows(run.layout, "episode"), rows(run.layout, "train")
+    dumped = [episode["step"] for episode in episodes[3::4]]
+    assert [row["step"] for row in found] == dumped + [400] * (dumped[-1] < 400)
+    assert [row["time/episodes"] for row in found[: len(dumped)]] == list(range(4, len(episodes) + 1, 4))
+
+
+def test_tensorboard_reads_what_the_metrics_hold(trial):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = trial(**PPO)
+    run.attempt()
+    read = EventAccumulator(str(run.layout.tensorboard / "attempt-1"))
+    read.Reload()
+    found = rows(run.layout, "train")
+    assert [one.step for one in read.Scalars("train/loss")] == [row["step"] for row in found]
+    assert [one.value for one in read.Scalars("train/loss")] == pytest.approx([row["train/loss"] for row in found])
 
 
 def test_a_fork_goes_on_with_changed_hyperparameters(trial):
