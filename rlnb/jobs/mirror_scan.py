@@ -80,7 +80,9 @@ def scan(layout: RunLayout) -> Scan:
             continue  # published by manifest only: no manifest, no checkpoint
         elif name not in (_RUN, _STATUS):
             found.files[name] = stamp
-    for step, attempt, path in reversed(list(layout.checkpoint_folders())):
+    # A newer attempt has undone what an older one did beyond the step it resumed from.
+    folders_by_age = sorted(layout.checkpoint_folders(), key=lambda one: (one[1], one[0]), reverse=True)
+    for step, attempt, path in folders_by_age:
         manifest = f"checkpoints/{path.name}/manifest.json"
         if manifest not in found.stamps:
             continue

@@ -20,7 +20,8 @@ def drop_superseded(
     """Drops the oldest superseded checkpoints that were never sent, until the rest is within bounds.
 
     Dropped means removed from the working copy too (manifest first, so that it never looks whole):
-    the bound is on this machine's disk. Superseded are all but the newest and the best by return.
+    the bound is on this machine's disk. Superseded are all but the newest, the best by return, and what a
+    fork began with (attempt 0), without which it could not be verified.
     Shared replay chunks are left to the trainer's own collection.
 
     Args:
@@ -34,7 +35,7 @@ def drop_superseded(
         Whether anything was dropped, so that `seen` is out of date.
     """
     limit = settings.spool_limit()
-    kept = set(seen.checkpoints[:1])
+    kept = {*seen.checkpoints[:1], *(one for one in seen.checkpoints if one.attempt == 0)}
     kept |= set(sorted((c for c in seen.checkpoints if c.return_mean is not None), key=_mean)[-1:])
     dropped = False
     for checkpoint in reversed(seen.checkpoints):

@@ -247,7 +247,7 @@ def retain(layout: RunLayout, plan: CheckpointPlan, *, sure: Checkpoint | None =
     newest = ordered[-1]
     for step, attempt, folder in layout.checkpoint_folders():
         if not (folder / MANIFEST).exists() and (attempt, step) < (newest.attempt, newest.step):
-            shutil.rmtree(folder)
+            _remove_folder(folder)
     collect_chunks(layout, needed=_needed_chunks(layout))
     return removed
 
@@ -255,7 +255,14 @@ def retain(layout: RunLayout, plan: CheckpointPlan, *, sure: Checkpoint | None =
 def remove_checkpoint(folder: Path) -> None:
     """Removes a checkpoint, its manifest first, so that no reader finds half of it valid."""
     (folder / MANIFEST).unlink(missing_ok=True)
-    shutil.rmtree(folder)
+    _remove_folder(folder)
+
+
+def _remove_folder(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:  # the mirror drops what is over the spool's bound, perhaps this one, perhaps now
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _needed_chunks(layout: RunLayout) -> set[str]:

@@ -40,10 +40,16 @@ def set_state(layout: RunLayout, state: State, *, attempt: int = 1, beat: int = 
 
 
 def add_checkpoint(
-    layout: RunLayout, step: int, *, size: int = 1000, chunks: tuple[str, ...] = (), mean: float = 0.0
+    layout: RunLayout,
+    step: int,
+    *,
+    attempt: int = 1,
+    size: int = 1000,
+    chunks: tuple[str, ...] = (),
+    mean: float = 0.0,
 ) -> Path:
-    """Writes a checkpoint of attempt 1 as the trainer does: payload, shared chunks, manifest."""
-    folder = layout.checkpoint(step, 1)
+    """Writes a checkpoint as the trainer does: payload, shared chunks, manifest."""
+    folder = layout.checkpoint(step, attempt)
     folder.mkdir(parents=True)
     (folder / "policy.pt").write_bytes(hashlib.shake_128(str(step).encode()).digest(size))
     names = [f"{folder.name}/policy.pt"]
@@ -56,7 +62,7 @@ def add_checkpoint(
     for name in names:
         content = (layout.checkpoints / name).read_bytes()
         files.append({"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
-    manifest = {"format": 1, "step": step, "attempt": 1, "return_mean": mean, "files": files}
+    manifest = {"format": 1, "step": step, "attempt": attempt, "return_mean": mean, "files": files}
     write_json(folder / "manifest.json", manifest)
     return folder
 

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from rlnb.jobs.mirror_report import MirrorReport
+from rlnb.jobs.mirror_scan import scan
+from rlnb.jobs.mirror_spool import drop_superseded
 from rlnb.run.claims import claim
 from rlnb.run.control import Verb, pending, request
 from rlnb.run.events import EventLog, read_events
@@ -281,6 +284,17 @@ def test_the_spool_bound_drops_only_superseded_unsent_checkpoints(layout, store)
     assert kept == {"checkpoints/200-a1/manifest.json", "checkpoints/400-a1/manifest.json"}
     assert "step 100" in next(e for e in read_events(layout) if e.kind == "checkpoint_dropped").message
     assert [e.kind for e in read_events(layout) if e.kind.startswith("store_")][-1] == "store_ok"
+
+
+def test_over_the_bound_a_forks_beginning_and_the_newest_of_the_one_history_stay(layout, monkeypatch):
+    monkeypatch.setenv("RLNB_SPOOL_LIMIT", "1")
+    for step, attempt in ((50, 0), (200, 1), (300, 1), (250, 2)):  # attempt 2 resumed from step 200
+        add_checkpoint(layout, step, attempt=attempt, mean=9.0 if step == 200 else 1.0)
+    seen = scan(layout)
+    waiting = {name: stamp.size for name, stamp in seen.stamps.items() if name.startswith("checkpoints/")}
+    assert drop_superseded(layout, seen, waiting, MirrorReport(layout, 2), lambda _: False)
+    assert [(step, attempt) for step, attempt, _ in layout.checkpoint_folders()] == [(50, 0), (200, 1), (250, 2)]
+    assert not any("300-a1" in name for name in waiting)
 
 
 def test_killed_at_random_moments_the_store_is_the_same(layout, store, tmp_path):
