@@ -10,7 +10,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 # Two workers keep both cores busy while tests wait for processes; a file's tests stay together and
 # in order, so that the long ones start early and share what they have set up.
