@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import getpass
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def fork(
     Raises:
         CheckpointError: no valid checkpoint is there.
         ExperimentError: a change names nothing the experiment has, or is not possible.
-        UsageError: nothing would be left to train, or the bundle is not trusted.
+        UsageError: nothing would be left to train, the bundle is not trusted, or the store cannot be used.
     """
     parent.fetch_all()
     asked = parent.asked
@@ -66,11 +67,12 @@ def fork(
             f"{changed.total_timesteps:,}; fork with a larger total_timesteps or an earlier step."
         )
     require_trust(parent.layout, trust=trust, restored=is_pulled(parent.layout))
+    kept_in = asked.store if store is None else _try_store(store)
+    store_url = str(kept_in["url"])
     layout = new_run(asked.name)
-    store_url = _absolute(store) if store else str(asked.store["url"])
     record = replace(
         derived(asked, layout.id, kind="fork", parent=parent.url, step=checkpoint.step),
-        store=asked.store if store is None else {"url": store_url, "exclusive": None},
+        store=kept_in,
         experiment=changed.to_dict(),
         fingerprint=changed.fingerprint(),
         changes={**asked.changes, **plain},
@@ -168,5 +170,13 @@ def _carried(changes: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _absolute(store: str) -> str:
-    return store if "://" in store else str(Path(store).expanduser().absolute())
+def _try_store(store: str) -> dict[str, Any]:
+    """Returns what run.yaml says of a store that was written to, read and cleared again."""
+    from rlnb.check import check_store, make_report
+    from rlnb.prepare import resolve_store
+
+    url = resolve_store(store, base=Path.cwd())
+    begin = time.monotonic()
+    exclusive, found = check_store(url)
+    make_report(found, begin).require()
+    return {"url": url, "exclusive": exclusive}

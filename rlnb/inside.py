@@ -14,7 +14,8 @@ from rlnb.run.events import EventLog
 from rlnb.run.experiment import ExperimentSpec
 from rlnb.run.findings import Level
 from rlnb.run.identity import JobIdentity, current_cell
-from rlnb.run.index import Index, describe_record
+from rlnb.run.index import Index
+from rlnb.run.index_rows import describe_record
 from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.record import RunRecord, Target, complete_record, read_record
 from rlnb.run.secrets import Redactor

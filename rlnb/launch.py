@@ -24,7 +24,8 @@ from rlnb.jobs.environment import describe_environment, lock_text
 from rlnb.naming import new_run
 from rlnb.prepare import Prepared
 from rlnb.run.host import hostname, utc_now
-from rlnb.run.index import Index, describe_state
+from rlnb.run.index import Index
+from rlnb.run.index_rows import describe_state
 from rlnb.run.layout import RunLayout
 from rlnb.run.plans import InitFrom
 from rlnb.run.record import Limits, RunRecord, read_record, write_record

@@ -17,7 +17,8 @@ from typing import Any
 from rlnb import settings
 from rlnb.errors import RlnbError, RunError, RunNotFound, UsageError, did_you_mean
 from rlnb.job import Job
-from rlnb.run.index import Index, IndexRow, IndexUnusable, describe_state
+from rlnb.run.index import Index, IndexUnusable
+from rlnb.run.index_rows import IndexRow, describe_state
 from rlnb.run.layout import RunLayout
 from rlnb.run.record import read_record
 from rlnb.run.status import State, observe

@@ -96,8 +96,8 @@ def _lines_from(name: str, path: Path, offset: int, *, whole: bool) -> tuple[lis
         return [], offset
     end = data.rfind(b"\n") + 1 if whole else len(data)
     texts = data[:end].decode("utf-8", "replace").splitlines()
-    if name == "events":
-        texts = [_event_text(text) for text in texts]
+    if tell := _TELL.get(name):
+        texts = [tell(text) for text in texts]
     return [(name, text) for text in texts], offset + end
 
 
@@ -108,6 +108,21 @@ def _event_text(line: str) -> str:
         return f"{event['time']} {event['kind']}{step}: {event['message']}"
     except (ValueError, KeyError, TypeError, AttributeError):
         return line  # a torn line is shown as it is
+
+
+def _train_text(line: str) -> str:
+    """A line of train.log for a person; long values (versions, the record) are left to who reads the file."""
+    try:
+        said = json.loads(line)
+        plain = {key: value for key, value in said.items() if isinstance(value, str | int | float) and key not in _SHOWN}
+        more = ", ".join(f"{key} {value}" for key, value in plain.items())
+        return f"{said['time']} {said['message']}" + (f" ({more})" if more else "")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return line
+
+
+_SHOWN = frozenset({"time", "message", "level"})
+_TELL = {"events": _event_text, "train": _train_text}
 
 
 class Logs(str):

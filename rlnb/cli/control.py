@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from rlnb.cli.following import follow
-from rlnb.cli.output import OK, add_json, add_run, count, print_json, seconds
+from rlnb.cli.output import OK, add_json, add_run, count, named_run, print_json, seconds
 from rlnb.cli.promotion import parse_parameter
 from rlnb.errors import UsageError
 
@@ -61,22 +61,16 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
     wait.set_defaults(run=wait_run)
 
 
-def _job(arguments: argparse.Namespace) -> Job:
-    from rlnb.listing import job
-
-    return job(arguments.run_name)
-
-
 def change(arguments: argparse.Namespace) -> int:
     """`rlnb pause|suspend|stop RUN`."""
-    job = _job(arguments)
+    job = named_run(arguments)
     message = getattr(job, arguments.verb)(timeout=arguments.timeout)
     return _report(job, message, as_json=arguments.json)
 
 
 def resume_run(arguments: argparse.Namespace) -> int:
     """`rlnb resume RUN`."""
-    job = _job(arguments)
+    job = named_run(arguments)
     message = job.resume(takeover=arguments.takeover, trust=arguments.trust, timeout=arguments.timeout)
     if not arguments.wait:
         return _report(job, message, as_json=arguments.json)
@@ -88,7 +82,7 @@ def fork_run(arguments: argparse.Namespace) -> int:
     changes = dict(parse_parameter(text, example="-c learning_rate=1e-4") for text in arguments.change)
     if "step" in changes:
         raise UsageError("step is not an experiment setting; write --step.")
-    job = _job(arguments).fork(step=arguments.step, store=arguments.store, trust=arguments.trust, **changes)
+    job = named_run(arguments).fork(step=arguments.step, store=arguments.store, trust=arguments.trust, **changes)
     if arguments.wait:
         return _wait(job, as_json=arguments.json)
     if arguments.json:
@@ -100,7 +94,7 @@ def fork_run(arguments: argparse.Namespace) -> int:
 
 def wait_run(arguments: argparse.Namespace) -> int:
     """`rlnb wait RUN`."""
-    return _wait(_job(arguments), as_json=arguments.json, timeout=arguments.timeout)
+    return _wait(named_run(arguments), as_json=arguments.json, timeout=arguments.timeout)
 
 
 def _wait(job: Job, *, as_json: bool, timeout: float | None = None) -> int:

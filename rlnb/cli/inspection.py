@@ -6,10 +6,10 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rlnb.cli.output import OK, add_json, add_run, count, print_json, print_line, table
+from rlnb.cli.output import OK, add_json, add_run, count, named_run, print_json, print_line, table
 
 if TYPE_CHECKING:
-    from rlnb.job import Job
+    pass
 
 JOB_COLUMNS = ("id", "name", "state", "step", "return", "created")
 
@@ -92,17 +92,11 @@ def _job_cells(row: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _job(arguments: argparse.Namespace) -> Job:
-    from rlnb.listing import job
-
-    return job(arguments.run_name)
-
-
 def show_run(arguments: argparse.Namespace) -> int:
     """`rlnb show RUN`."""
     from rlnb.words import handle_text
 
-    job = _job(arguments)
+    job = named_run(arguments)
     if arguments.json:
         print_json(job.summary(events=True))
     else:
@@ -112,7 +106,7 @@ def show_run(arguments: argparse.Namespace) -> int:
 
 def show_logs(arguments: argparse.Namespace) -> int:
     """`rlnb logs RUN [-f]`."""
-    job = _job(arguments)
+    job = named_run(arguments)
     lines = job.log_lines(arguments.log, last=arguments.lines or None, follow=arguments.follow)
     for source, line in lines:
         if arguments.json:
@@ -124,7 +118,7 @@ def show_logs(arguments: argparse.Namespace) -> int:
 
 def show_metrics(arguments: argparse.Namespace) -> int:
     """`rlnb metrics RUN`."""
-    job = _job(arguments)
+    job = named_run(arguments)
     frame = job.metrics
     if len(frame) and arguments.kind != "all":
         frame = frame[frame["kind"] == arguments.kind].dropna(axis="columns", how="all")
@@ -145,7 +139,7 @@ def show_metrics(arguments: argparse.Namespace) -> int:
 
 def inspect_run(arguments: argparse.Namespace) -> int:
     """`rlnb inspect RUN [EXPRESSION]`."""
-    job = _job(arguments)
+    job = named_run(arguments)
     if arguments.expression is None:
         names = job.inspect()
         if arguments.json:

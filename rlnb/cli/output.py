@@ -8,7 +8,10 @@ import math
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlnb.job import Job
 
 OK, JOB_FAILED, USAGE = 0, 1, 2
 
@@ -21,6 +24,13 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Adds the argument that names a run."""
     parser.add_argument("run_name", metavar="RUN", help="id, unique start of an id, name, folder or URL of a run")
+
+
+def named_run(arguments: argparse.Namespace) -> Job:
+    """Returns the run that the command names."""
+    from rlnb.listing import job
+
+    return job(arguments.run_name)
 
 
 def count(text: str) -> int:

@@ -73,7 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json({"run": job.url, "id": job.id})
         else:
-            print(f"{job.id} is {job.state.value}; it does not need this terminal.")
+            state = job.state
+            print(f"{job.id} is {state.value}" + ("; it does not need this terminal." if state.living else "."))
             print(f"  rlnb show {job.id}\n  rlnb logs -f {job.id}\n  rlnb wait {job.id}")
         return OK
     code = follow(job, quiet=arguments.json)

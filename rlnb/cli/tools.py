@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rlnb.cli.output import JOB_FAILED, OK, USAGE, add_json, add_run, print_json, seconds
+from rlnb.cli.output import JOB_FAILED, OK, USAGE, add_json, add_run, named_run, print_json, seconds
 
 
 def register(commands: argparse._SubParsersAction[Any]) -> None:
@@ -44,10 +44,9 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
 
 def verify_run(arguments: argparse.Namespace) -> int:
     """`rlnb verify RUN`: 0 equal, 1 not equal."""
-    from rlnb.listing import job
     from rlnb.verify import verify
 
-    result = verify(job(arguments.run_name), trust=arguments.trust, keep=arguments.keep, timeout=arguments.timeout)
+    result = verify(named_run(arguments), trust=arguments.trust, keep=arguments.keep, timeout=arguments.timeout)
     if arguments.json:
         print_json(result.to_dict())
     else:

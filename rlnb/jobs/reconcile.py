@@ -15,10 +15,9 @@ from pathlib import Path
 
 from rlnb import settings
 from rlnb.errors import RunFormatError
-from rlnb.jobs.processes import MARK
 from rlnb.jobs.survivors import end_survivors, survivors
+from rlnb.jobs.worker_env import environment_outside_jobs
 from rlnb.run.claims import latest_attempt
-from rlnb.run.identity import VARIABLE
 from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.status import State, observe
 
@@ -76,11 +75,10 @@ def _is_unsent(layout: RunLayout) -> bool:
 
 def _send_the_rest(layout: RunLayout) -> None:
     """Starts a mirror by itself; it exits when everything is sent."""
-    environ = {name: value for name, value in os.environ.items() if name not in (MARK, VARIABLE)}
     with open(layout.local / "mirror.log", "ab") as log:
         # Started through a shell that exits at once, so that this process has no child to wait for.
         subprocess.run(
             ["/bin/sh", "-c", '"$@" & :', "mirror", sys.executable, "-P", "-m", "rlnb.jobs.mirror",
              os.fspath(layout.root), "--attempt", str(latest_attempt(layout))],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, cwd="/", check=True, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment_outside_jobs(), cwd="/", check=True, start_new_session=True,
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,6 +32,14 @@ def is_allowed(name: str, value: str) -> bool:
     if name in (MARK, VARIABLE) or is_secret_name(name) or find_userinfo(value):
         return False
     return name in ALLOWED or name.startswith(ALLOWED_PREFIXES)
+
+
+def environment_outside_jobs() -> dict[str, str]:
+    """Returns this process's environment without what binds a job's processes to its run.
+
+    A run may be started from a notebook that a job executes; it must not take on that job's identity.
+    """
+    return {name: value for name, value in os.environ.items() if name not in (MARK, VARIABLE)}
 
 
 def job_environment(

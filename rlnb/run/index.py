@@ -9,49 +9,25 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from rlnb import settings
 from rlnb.errors import RlnbError, RunNotFound, UsageError, did_you_mean
 from rlnb.run.host import utc_now
-from rlnb.run.layout import RunLayout, read_json
-from rlnb.run.record import RunRecord, read_record
-from rlnb.run.status import State, observe
+from rlnb.run.index_rows import IndexRow, describe_record, read_folders
+from rlnb.run.layout import RunLayout
+from rlnb.run.record import RunRecord
+from rlnb.run.status import State
 
 BUSY_SECONDS = 10.0
 
 
 class IndexUnusable(RlnbError):
     """The index cannot be read or written now: its disk is full or read-only, or another process holds it."""
-
-
-@dataclass(frozen=True)
-class IndexRow:
-    """What the index knows of one run; times are ISO 8601, UTC."""
-
-    id: str
-    url: str = ""
-    folder: str = ""
-    name: str = ""
-    state: str = State.QUEUED.value
-    attempt: int = 0
-    step: int = 0
-    total_timesteps: int | None = None
-    return_mean: float | None = None
-    created: str = ""
-    updated: str = ""
-    tags: tuple[str, ...] = ()
-    group: str | None = None
-    key: str = ""
-    algo: str | None = None
-    env: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**self.__dict__, "tags": list(self.tags)}
 
 
 _COLUMNS = tuple(field.name for field in fields(IndexRow))
@@ -142,7 +118,7 @@ class Index:
                 found = connection.execute(sql, (*arguments, *([limit] if limit is not None else ()))).fetchall()
         except IndexUnusable:
             places = (settings.runs_dir(), settings.cache_dir())
-            read = [row for row in _read_folders(places) if tag is None or tag in row.tags]
+            read = [row for row in read_folders(places) if tag is None or tag in row.tags]
             return [row for row in read if all(getattr(row, name) == value for name, value in given.items())][:limit]
         return [_decode(row) for row in found]
 
@@ -178,7 +154,7 @@ class Index:
             How many runs were found.
         """
         parents = [settings.runs_dir(), settings.cache_dir()] if folders is None else list(folders)
-        found = _read_folders(parents)
+        found = read_folders(parents)
         with self._connect() as connection:
             connection.execute("DELETE FROM runs")
         for row in found:
@@ -241,57 +217,6 @@ class Index:
             if path.exists():
                 path.rename(path.with_name(f"{path.name}.damaged"))
         self._ready = False
-
-
-def _read_folders(parents: Iterable[Path]) -> list[IndexRow]:
-    """What is to be said of the runs in these folders (run folders themselves, or what lies in them), newest first."""
-    found: dict[str, IndexRow] = {}
-    for parent in parents:
-        for root in [parent, *(sorted(parent.iterdir()) if parent.is_dir() else [])]:
-            layout = RunLayout(root)
-            try:
-                record = read_record(layout)
-                known = {**describe_record(record), **describe_state(layout)}
-            except RlnbError:
-                continue  # no run, or one that a newer rlnb wrote: not for this index
-            found.setdefault(record.id, IndexRow(record.id, _url_of(record), str(root), **known))
-    return sorted(found.values(), key=lambda row: (row.created, row.id), reverse=True)
-
-
-def _url_of(record: RunRecord) -> str:
-    url = str(record.store.get("url", "")).rstrip("/")
-    base, mark, query = url.partition("?")
-    return f"{base}/{record.id}{mark}{query}"
-
-
-def describe_record(record: RunRecord) -> dict[str, Any]:
-    """Returns the columns that follow from what was asked."""
-    experiment = record.experiment or {}
-    env = experiment.get("env")
-    return {
-        "name": record.name,
-        "created": record.created,
-        "tags": record.tags,
-        "group": record.group,
-        "key": record.key,
-        "algo": experiment.get("algo"),
-        "env": env.get("value") if isinstance(env, Mapping) else env,
-        "total_timesteps": experiment.get("total_timesteps"),
-    }
-
-
-def describe_state(layout: RunLayout) -> dict[str, Any]:
-    """Returns the columns that follow from how the run goes."""
-    observation = observe(layout)
-    status = observation.status
-    training = read_json(layout.training_json) or {}
-    mean = training.get("return_mean", status.return_mean if status else None)
-    return {
-        "state": observation.state.value,
-        "attempt": status.attempt if status else 0,
-        "step": training.get("step", status.step if status else 0),
-        "return_mean": mean,
-    }
 
 
 def _encode(name: str, value: Any) -> Any:

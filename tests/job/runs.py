@@ -7,7 +7,8 @@ import json
 from dataclasses import replace
 
 from rlnb import settings
-from rlnb.run.index import Index, describe_state
+from rlnb.run.index import Index
+from rlnb.run.index_rows import describe_state
 from rlnb.run.layout import RunLayout, write_json
 from rlnb.run.record import read_record
 from rlnb.run.status import State, read_status, write_status

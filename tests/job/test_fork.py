@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlnb.errors import CheckpointError, UsageError
-from rlnb.fork import _carried, choose_checkpoint, copy_checkpoint, derived
+from rlnb.fork import _carried, choose_checkpoint, copy_checkpoint, derived, fork
 from rlnb.job import Job
 from rlnb.run.checkpoints import checkpoints, damage, newest_valid, write_checkpoint
 from rlnb.run.chunks import write_chunk
@@ -83,3 +83,21 @@ def test_a_run_that_has_not_reached_promote_cannot_be_forked(run):
     run.layout.run_yaml.write_text(text[:start] + "experiment: null\n" + text[end:])
     with pytest.raises(UsageError, match="has not reached its promote"):
         Job(run.layout.id, run.layout).fork()
+
+
+@pytest.mark.parametrize(
+    ("store", "message"),
+    [
+        ("memory://x", "ends with the process that holds it"),
+        ("s4://bucket/x", "unknown scheme 's4'"),
+        ("s3://name:password@bucket/x", "carries credentials"),
+        ("{file}/below", "The store .*/file/below "),
+    ],
+)
+def test_a_fork_s_store_is_tried_before_anything_starts(run, tmp_path, store, message):
+    put(run.layout, 1_000)
+    (tmp_path / "file").write_text("no folder")
+    runs = set(run.layout.root.parent.iterdir())
+    with pytest.raises(UsageError, match=message):
+        fork(Job(run.layout.id, run.layout), store=store.format(file=tmp_path / "file"), trust=True)
+    assert set(run.layout.root.parent.iterdir()) == runs

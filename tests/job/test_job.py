@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
 
@@ -201,6 +202,13 @@ def test_logs_come_whole_or_by_the_last_lines(run):
     assert "note at step 7: hello" in job.logs()
     with pytest.raises(ValueError, match="nonsense"):
         job.logs(log="nonsense")
+
+
+def test_training_s_log_is_lines_for_a_person(run):
+    run.begin()
+    line = {"time": "2026-11-30T10:00:00.000Z", "level": "info", "attempt": 1, "message": "paused", "step": 7, "conditions": {"torch": "2"}}
+    run.layout.train_log.write_text(json.dumps(line) + "\n{torn")
+    assert str(handle(run).logs(log="train")) == "2026-11-30T10:00:00.000Z paused (attempt 1, step 7)\n{torn"
 
 
 def test_following_a_log_ends_with_the_run(run):

@@ -9,13 +9,12 @@ import sys
 import time
 
 from rlnb.errors import RunError, Superseded
-from rlnb.jobs.processes import MARK
 from rlnb.jobs.supervisor import READY
+from rlnb.jobs.worker_env import environment_outside_jobs
 from rlnb.run import control
 from rlnb.run.claims import attempt_owner, latest_attempt
 from rlnb.run.control import Verb
 from rlnb.run.host import ProcessIdentity
-from rlnb.run.identity import VARIABLE
 from rlnb.run.layout import RunLayout
 from rlnb.run.status import Observation, State, observe
 
@@ -33,12 +32,11 @@ class LocalExecutor:
         layout.local.mkdir(parents=True, exist_ok=True)
         reading, writing = os.pipe()
         try:
-            environ = {name: value for name, value in os.environ.items() if name not in (MARK, VARIABLE)}
             starter = subprocess.Popen(
                 [sys.executable, "-P", "-m", "rlnb.jobs.supervisor", os.fspath(layout.root),
                  "--attempt", str(number), "--detach", "--ready-fd", str(writing)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                env=environ, pass_fds=(writing,), start_new_session=True,
+                env=environment_outside_jobs(), pass_fds=(writing,), start_new_session=True,
             )  # fmt: skip
             os.close(writing)
             answer = _read_all(reading, timeout=_STARTING)
