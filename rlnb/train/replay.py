@@ -153,6 +153,21 @@ def restore_replay(buffer: Any, header: Mapping[str, Any], read: Callable[[str],
     return same
 
 
+def check_chunks(header: Mapping[str, Any], read: Callable[[str], bytes]) -> None:
+    """Reads every chunk once, so that one which cannot be read is found before anything has been restored.
+
+    Raises:
+        CheckpointError: a chunk is missing or holds something else, or the header is no header.
+    """
+    try:
+        for name, count in header["chunks"]:
+            rows = decode_tree(read(str(name)))
+            if {len(array) for array in rows.values()} != {count}:
+                raise CheckpointError(f"The replay chunk {name} does not hold {count} rows; choose another checkpoint.")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"A checkpoint's replay buffer cannot be read ({error}); choose another one.") from None
+
+
 def ring_columns(buffer: Any) -> Columns:
     """Returns the buffer's arrays that have one row per transition, dict observations flattened."""
     size = int(buffer.buffer_size)

@@ -19,6 +19,7 @@ from rlnb.train.determinism import conditions, determined, differences, hash_see
 from rlnb.train.hashing import weights_sha256
 from rlnb.train.initial import start_from
 from rlnb.train.interrupts import wait_to_be_ended
+from rlnb.train.replay import check_chunks
 from rlnb.train.sb3 import SB3Trainer
 from rlnb.train.session import EndedBy, Session
 from rlnb.train.snapshot import Restorable, read_snapshot
@@ -119,7 +120,10 @@ def _newest(layout: RunLayout, events: EventLog) -> tuple[Checkpoint | None, Res
 
     for checkpoint in valid_from_newest(layout, report=report):
         try:
-            return checkpoint, read_snapshot(checkpoint)
+            saved = read_snapshot(checkpoint)
+            if "replay" in saved.state:
+                check_chunks(saved.state["replay"], saved.read_chunk)
+            return checkpoint, saved
         except CheckpointError as error:
             report(checkpoint.folder, str(error).rstrip("."))
     return None, None

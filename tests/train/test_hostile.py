@@ -22,6 +22,9 @@ from rlnb.train.load import load_model, load_weights
 PPO = {"env": "CartPole-v1", "algo": "PPO", "n_envs": 2, "n_steps": 32, "batch_size": 32, "n_epochs": 1,
        "total_timesteps": 256, "checkpoint": {"every_steps": 64}}  # fmt: skip
 
+DQN = {"env": "CartPole-v1", "algo": "DQN", "learning_starts": 20, "batch_size": 8, "total_timesteps": 200,
+       "policy_kwargs": {"net_arch": [8]}, "checkpoint": {"every_steps": 50}}  # fmt: skip
+
 
 class Bomb:
     """Unpickling it makes a folder."""
@@ -46,7 +49,7 @@ def forge(checkpoint, name, data):
     checkpoint.path(name).write_bytes(data)
     manifest = json.loads((checkpoint.folder / MANIFEST).read_text())
     for entry in manifest["files"]:
-        if entry["name"].endswith("/" + name):
+        if f"/{entry['name']}".endswith("/" + name):
             entry |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     (checkpoint.folder / MANIFEST).write_text(json.dumps(manifest))
 
@@ -73,6 +76,20 @@ def test_a_pickle_that_the_manifest_vouches_for_is_not_executed(trial, tmp_path,
     said = [event.message for event in read_events(run.layout) if event.kind == "checkpoint_damaged"]
     assert len(said) == 1
     assert said[0].startswith(f"The checkpoint {newest.folder.name} is skipped: A checkpoint's ")
+
+
+def test_a_replay_chunk_that_the_manifest_vouches_for_is_not_executed(trial, tmp_path):
+    run, trap = trial(**DQN), tmp_path / "trap"
+    run.suspended(150)
+    newest = checkpoints(run.layout)[-1]
+    chunk = [entry["name"] for entry in newest.files if entry["name"].startswith("chunks/")][-1]
+    forge(newest, chunk, bombs(trap)["npz"])
+    record = run.attempt()
+    assert not trap.exists()
+    assert record["weights_sha256"] == trial(**DQN).attempt()["weights_sha256"]
+    said = [event.message for event in read_events(run.layout) if event.kind == "checkpoint_damaged"]
+    assert said
+    assert said[0].startswith(f"The checkpoint {newest.folder.name} is skipped: A checkpoint's state cannot be read")
 
 
 @pytest.mark.parametrize("kind", ["plain", "npz", "torch"])
