@@ -156,7 +156,7 @@ def _cause(end: AttemptEnd) -> Evidence:
     if outcome == "cell_error" and cell is not None:
         name = str(cell.get("ename"))
         kind = EndKind.MISMATCH if name == "FingerprintMismatch" else EndKind.CELL_ERROR
-        message = f"cell {_number(cell)} raised {name}: {cell.get('evalue')}"
+        message = f"cell {_number(cell)} raised {name}: {cell.get('evalue') or ''}".rstrip(": ")
         if end.memory is not None and name in _LOST_CHILD:
             message += f", after the operating system had killed a process, out of memory ({end.memory})"
             kind = EndKind.OOM

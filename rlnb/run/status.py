@@ -183,10 +183,16 @@ class Observer:
     def observe(self) -> Observation:
         status = read_status(self.layout)
         newest = latest_attempt(self.layout)
-        if status is None:
-            return self._unreported(newest)
-        if newest > status.attempt and (coming := self._coming(newest, status)):
+        if newest > (0 if status is None else status.attempt) and (coming := self._coming(newest, status)):
             return coming
+        if status is None and newest:
+            return Observation(
+                State.LOST,
+                why="status.json is missing or unreadable and its supervisor is gone; resume() continues from the "
+                "newest checkpoint",
+            )
+        if status is None:
+            return Observation(State.QUEUED, why="no supervisor has reported yet")
         if not status.state.living:
             return Observation(status.state, status=status, why=status.reason)
         who = status.supervisor
@@ -205,18 +211,7 @@ class Observer:
         why = f"no heartbeat from {who.host} for {now - self._since:.0f} s" if silent else status.reason
         return Observation(status.state, silent, status, why)
 
-    def _unreported(self, newest: int) -> Observation:
-        """What to say without a status: nobody has begun, somebody is about to, or status.json was lost."""
-        owner = ProcessIdentity.from_dict(attempt_owner(self.layout, newest) or {})
-        if newest and owner.here and not owner.alive:
-            return Observation(
-                State.LOST,
-                why="status.json is missing or unreadable and its supervisor is gone; resume() continues from the "
-                "newest checkpoint",
-            )
-        return Observation(State.QUEUED, why="no supervisor has reported yet")
-
-    def _coming(self, attempt: int, status: Status) -> Observation | None:
+    def _coming(self, attempt: int, status: Status | None) -> Observation | None:
         """What to say of an attempt that was claimed and has not reported yet; None if nobody is coming."""
         owner = ProcessIdentity.from_dict(attempt_owner(self.layout, attempt) or {})
         if not owner.alive and (owner.here or not owner.host):

@@ -35,6 +35,9 @@ class ProbeResult:
     bytes: int = 0
     outside: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.reason}" if self.reason else str(self.kind)
+
 
 def probe_env(make: Callable[[], gym.Env[Any, Any]]) -> ProbeResult:
     """Probes the ways in turn and returns the first that is exact.

@@ -255,7 +255,7 @@ def test_outside_a_job_there_is_no_attempt_and_a_scratch_folder(rlnb_home):
 def test_the_supervisor_of_this_process_is_alive(run):
     claim(run.layout, 1, rlnb_version="0")
     assert ProcessIdentity.of().alive
-    assert handle(run).state is State.QUEUED
+    assert handle(run).state is State.STARTING
 
 
 def test_a_kernel_that_ended_has_no_error_line_and_no_checkpoint_to_go_on_from(run):

@@ -69,6 +69,8 @@ def test_an_error_before_training_is_not_retried_and_one_in_training_is():
     assert judge(end(worker=report, in_training=True)).retry
     assert judge(end(worker=report)).evidence.cell == CELL
     assert judge(end(worker=report)).evidence.log == "logs/stdout.log"
+    silent = {"outcome": "cell_error", "cell": {**CELL, "ename": "MemoryError", "evalue": ""}}
+    assert judge(end(worker=silent)).evidence.message == "cell 3 raised MemoryError"
 
 
 @pytest.mark.parametrize("name", sorted(NOT_RETRIED))

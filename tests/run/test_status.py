@@ -159,14 +159,15 @@ def test_without_a_readable_status_a_dead_attempt_is_lost_and_a_living_one_is_co
     layout = RunLayout(tmp_path)
     assert observe(layout).state is State.QUEUED
     claim(layout, 1, rlnb_version="t")
-    assert observe(layout).state is State.QUEUED
+    seen = observe(layout)
+    assert (seen.state, seen.why) == (State.STARTING, f"attempt 1 has begun on {hostname()}")
     layout.status.write_text('{"format": 1, "sta')
     write_json(layout.attempt(1), {**asdict(dead_process()), "attempt": 1})
     seen = observe(layout)
     assert (seen.state, seen.status) == (State.LOST, None)
     assert seen.why.startswith("status.json is missing or unreadable and its supervisor is gone; resume()")
     write_json(layout.attempt(1), {**asdict(replace(dead_process(), host="elsewhere")), "attempt": 1})
-    assert observe(layout).state is State.QUEUED
+    assert observe(layout).why == "attempt 1 has begun on elsewhere"
 
 
 def test_a_request_that_cannot_be_written_says_why(tmp_path, monkeypatch):
