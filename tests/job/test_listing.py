@@ -33,7 +33,10 @@ def test_runs_are_listed_newest_first_and_filtered(make_run):
     assert [item.id for item in jobs(limit=1)] == [second.layout.id]
     row = jobs(name="walker").rows()[0]
     assert (row["state"], row["total_timesteps"], row["algo"]) == ("completed", 500, "PPO")
-    assert "walker" in jobs()._repr_html_()
+    shown = jobs()._repr_html_()
+    assert "<td>walker</td>" in shown
+    assert f"<td>{row['created'][:10]} {row['created'][11:16]} UTC</td>" in shown
+    assert jobs(name="nobody")._repr_html_() == "no runs"
 
 
 def test_a_run_that_was_lost_is_listed_as_lost_although_the_index_says_running(make_run):
