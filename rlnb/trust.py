@@ -55,7 +55,9 @@ def _checkpoints_sha(layout: RunLayout) -> str | None:
     digest, found = hashlib.sha256(), False
     for _, _, folder in layout.checkpoint_folders():
         if (folder / MANIFEST).is_file():
-            digest.update(f"{folder.name}\0".encode() + hashlib.sha256((folder / MANIFEST).read_bytes()).digest())
+            digest.update(
+                f"{folder.name}\0".encode() + hashlib.sha256((folder / MANIFEST).read_bytes()).digest()
+            )
             found = True
     return digest.hexdigest() if found else None
 

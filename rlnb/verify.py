@@ -58,7 +58,9 @@ class Verification:
 
     def __str__(self) -> str:
         if self.equal:
-            lines = [f"{self.run}: equal. {self.steps:,} steps again end with the same weights ({self.expected[:16]}…)."]
+            lines = [
+                f"{self.run}: equal. {self.steps:,} steps again end with the same weights ({self.expected[:16]}…)."
+            ]
         elif self.found is None:
             lines = [f"{self.run}: not verified, the second run did not finish."]
         else:
@@ -110,12 +112,16 @@ def verify(
         reasons += environment_differences(original.layout)
         reasons += first_difference(original.layout, scratch)
         if found is not None and not reasons:
-            reasons.append("nothing recorded explains it: the notebook itself draws on something that is not seeded")
+            reasons.append(
+                "nothing recorded explains it: the notebook itself draws on something that is not seeded"
+            )
     kept = keep or not equal or bool(parted)
     if not kept:
         _remove(scratch, stored)
     steps = int(again.get("step") or 0)
-    return Verification(original.id, equal, expected, found, steps, reasons, str(scratch.root) if kept else None)
+    return Verification(
+        original.id, equal, expected, found, steps, reasons, str(scratch.root) if kept else None
+    )
 
 
 def _find(text: str) -> Job:
@@ -135,7 +141,9 @@ def _scratch(original: Job) -> RunLayout:
         task="verify",
         store={"url": str(store), "exclusive": True},
         tags=["verify"],
-        limits=replace(original.asked.limits, retries=0) if isinstance(original.asked.limits, Limits) else Limits(),
+        limits=replace(original.asked.limits, retries=0)
+        if isinstance(original.asked.limits, Limits)
+        else Limits(),
     )
     start_copy(original.layout, layout, record, _beginning(original))
     Index().add(layout, record, url=f"{store}/{layout.id}")

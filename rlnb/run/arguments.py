@@ -90,7 +90,9 @@ class Argument:
             case Kind.CLASS:
                 plain = references.freeze(value, where)
                 if not isinstance(plain, Mapping):
-                    raise ExperimentError(f"{where}={value!r} is no class; pass the class itself, not its name")
+                    raise ExperimentError(
+                        f"{where}={value!r} is no class; pass the class itself, not its name"
+                    )
                 return plain
             case Kind.MAPPING:
                 if not isinstance(value, Mapping):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.errors import CheckpointError, RunFormatError
-from rlnb.run.chunks import collect_chunks, file_sha256, write_durably
+from rlnb.run.chunks import file_sha256, write_durably
 from rlnb.run.layout import RunLayout, read_json, safe_join, write_json
-from rlnb.run.plans import CheckpointPlan
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -105,7 +103,14 @@ def write_checkpoint(
     for name in shared:
         path = safe_join(layout.checkpoints, name)
         files.append({"name": name, "bytes": path.stat().st_size, "sha256": path.stem})
-    manifest = {"format": FORMAT, "step": step, "attempt": attempt, "time": time.time(), "files": files, **meta}
+    manifest = {
+        "format": FORMAT,
+        "step": step,
+        "attempt": attempt,
+        "time": time.time(),
+        "files": files,
+        **meta,
+    }
     write_json(folder / MANIFEST, manifest)
     return read_checkpoint(layout, folder, step, attempt)
 
@@ -124,7 +129,17 @@ def read_checkpoint(layout: RunLayout, folder: Path, step: int, attempt: int) ->
         raise RunFormatError(
             f"The checkpoint {folder} has format {data.get('format')}, this rlnb reads up to {FORMAT}; upgrade rlnb."
         )
-    known = {"format", "step", "attempt", "time", "files", "return_mean", "weights_sha256", "exact", "versions"}
+    known = {
+        "format",
+        "step",
+        "attempt",
+        "time",
+        "files",
+        "return_mean",
+        "weights_sha256",
+        "exact",
+        "versions",
+    }
     mean = data.get("return_mean")
     try:
         return Checkpoint(
@@ -134,7 +149,9 @@ def read_checkpoint(layout: RunLayout, folder: Path, step: int, attempt: int) ->
             {key: value for key, value in data.items() if key not in known} | {"number": int(data.get("number", 1))},
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise CheckpointError(f"{folder / MANIFEST} lacks or garbles {error}; choose another checkpoint.") from None
+        raise CheckpointError(
+            f"{folder / MANIFEST} lacks or garbles {error}; choose another checkpoint."
+        ) from None
 
 
 def _entry(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +178,9 @@ def damage(checkpoint: Checkpoint, *, thorough: bool = True) -> str | None:
     return None
 
 
-def checkpoints(layout: RunLayout, *, report: Report | None = None, thorough: bool = False) -> list[Checkpoint]:
+def checkpoints(
+    layout: RunLayout, *, report: Report | None = None, thorough: bool = False
+) -> list[Checkpoint]:
     """Returns the checkpoints that can be restored, by step and attempt, oldest first.
 
     Args:
@@ -211,67 +230,3 @@ def best(found: list[Checkpoint]) -> Checkpoint | None:
     """Returns the checkpoint with the highest mean return, the newest of equals, or None."""
     rated = [one for one in found if one.return_mean is not None and not math.isnan(one.return_mean)]
     return max(rated, key=lambda one: (one.return_mean, one.step), default=None)
-
-
-def retain(layout: RunLayout, plan: CheckpointPlan, *, sure: Checkpoint | None = None) -> list[Checkpoint]:
-    """Removes what the plan does not keep, then the chunks that nobody needs any more.
-
-    Kept are the newest `keep_last`, the best, each n-th (by the number in its manifest), and what a fork
-    began with. Half-written folders older than the newest checkpoint go too; the only valid one never does.
-
-    Args:
-        layout: the run folder.
-        plan: what is kept.
-        sure: a checkpoint that has just been written, so that its bytes need not be read again.
-
-    Returns:
-        The checkpoints that were removed.
-    """
-    found = checkpoints(layout)
-    if not found:
-        return []
-    ordered = sorted(found, key=lambda one: (one.attempt, one.step))
-    keep = {one.folder for one in ordered[-plan.keep_last :]} | {one.folder for one in ordered if one.attempt == 0}
-    top = best(found) if plan.keep_best else None
-    if top is not None:
-        keep.add(top.folder)
-    if plan.keep_every is not None:
-        keep |= {one.folder for one in ordered if one.meta["number"] % plan.keep_every == 0}
-    if sure is None or sure.folder not in keep:
-        # Only sizes were compared so far. What is kept may have rotted; one that is right byte for byte has to stay.
-        right = next((one for one in reversed(ordered) if damage(one) is None), None)
-        keep |= set() if right is None else {right.folder}
-    removed = [one for one in ordered if one.folder not in keep]
-    for one in removed:
-        remove_checkpoint(one.folder)
-    newest = ordered[-1]
-    for step, attempt, folder in layout.checkpoint_folders():
-        if not (folder / MANIFEST).exists() and (attempt, step) < (newest.attempt, newest.step):
-            _remove_folder(folder)
-    collect_chunks(layout, needed=_needed_chunks(layout))
-    return removed
-
-
-def remove_checkpoint(folder: Path) -> None:
-    """Removes a checkpoint, its manifest first, so that no reader finds half of it valid."""
-    (folder / MANIFEST).unlink(missing_ok=True)
-    _remove_folder(folder)
-
-
-def _remove_folder(folder: Path) -> None:
-    try:
-        shutil.rmtree(folder)
-    except FileNotFoundError:  # the mirror drops what is over the spool's bound, perhaps this one, perhaps now
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _needed_chunks(layout: RunLayout) -> set[str]:
-    """Names in all manifests that can be read, damaged checkpoints included: somebody may repair them."""
-    needed = set()
-    for _, _, folder in layout.checkpoint_folders():
-        data = read_json(folder / MANIFEST) or {}
-        files = data.get("files")
-        for entry in files if isinstance(files, list) else []:
-            if isinstance(entry, dict):
-                needed.add(str(entry.get("name", "")))
-    return needed

@@ -44,7 +44,9 @@ def decode_tree(data: bytes) -> Any:
             arrays = {name: file[name] for name in file.files}
         return _unpack(json.loads(arrays.pop(_TREE).tobytes()), arrays)
     except Exception as error:  # foreign bytes: NumPy, zipfile, zlib and JSON each raise what they like
-        raise CheckpointError(f"A checkpoint's state cannot be read ({_words(error)}); choose another one.") from None
+        raise CheckpointError(
+            f"A checkpoint's state cannot be read ({_words(error)}); choose another one."
+        ) from None
 
 
 def encode_tensors(tensors: Any) -> bytes:
@@ -67,7 +69,9 @@ def decode_tensors(data: bytes) -> Any:
     try:
         return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as error:  # foreign bytes, as above
-        raise CheckpointError(f"A checkpoint's tensors cannot be read ({_words(error)}); choose another one.") from None
+        raise CheckpointError(
+            f"A checkpoint's tensors cannot be read ({_words(error)}); choose another one."
+        ) from None
 
 
 def _words(error: Exception) -> str:
@@ -84,7 +88,11 @@ def _pack(value: Any, arrays: dict[str, Any], where: str) -> Any:
         if isinstance(value, np.generic):
             return {"$s": _store(np.asarray(value), arrays)}
         order = _memory_order(value)
-        return {"$a": _store(value, arrays)} if order is None else {"$v": [_store(value.transpose(order), arrays), order]}
+        return (
+            {"$a": _store(value, arrays)}
+            if order is None
+            else {"$v": [_store(value.transpose(order), arrays), order]}
+        )
     if isinstance(value, (bytes, bytearray)):
         return {"$b": _store(np.frombuffer(bytes(value), dtype=np.uint8), arrays)}
     if isinstance(value, (int, float)):  # IntEnum and the like
@@ -96,7 +104,10 @@ def _pack(value: Any, arrays: dict[str, Any], where: str) -> Any:
     if isinstance(value, Mapping):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
             return {key: _pack(inner, arrays, f"{where}.{key}") for key, inner in value.items()}
-        pairs = [[_pack(key, arrays, where), _pack(inner, arrays, f"{where}.{key}")] for key, inner in value.items()]
+        pairs = [
+            [_pack(key, arrays, where), _pack(inner, arrays, f"{where}.{key}")]
+            for key, inner in value.items()
+        ]
         return {"$d": pairs}
     if type(value).__module__ == "torch" and hasattr(value, "detach"):
         return {"$n": _store(value.detach().cpu().numpy().copy(), arrays)}

@@ -89,12 +89,16 @@ def choose(layout: RunLayout, which: str | int) -> Checkpoint:
     else:
         chosen = next((one for one in reversed(ordered) if one.step == which), None)
     if which == "final" and chosen is not None and not layout.training_json.exists():
-        raise CheckpointError(f"{layout.id} has not finished training; use 'latest' (step {chosen.step:,}) or 'best'.")
+        raise CheckpointError(
+            f"{layout.id} has not finished training; use 'latest' (step {chosen.step:,}) or 'best'."
+        )
     if chosen is None:
         have = ", ".join(f"{one.step:,}" for one in found) or "none"
         raise CheckpointError(f"{layout.id} has no checkpoint {which!r}; it has: {have}.")
     if (wrong := damage(chosen)) is not None:
-        raise CheckpointError(f"The checkpoint {chosen.folder.name} of {layout.id} is damaged: {wrong}; choose another.")
+        raise CheckpointError(
+            f"The checkpoint {chosen.folder.name} of {layout.id} is damaged: {wrong}; choose another."
+        )
     return chosen
 
 

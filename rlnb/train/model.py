@@ -28,7 +28,13 @@ def build_model(spec: ExperimentSpec, env: VecEnv) -> BaseAlgorithm:
     """Builds the model; seeds Python's, NumPy's and torch's generators, the action space and the environments."""
     arguments = spec.live_hyperparameters(actions=action_count(env.action_space))
     model: BaseAlgorithm = algorithm_class(spec)(
-        spec.live_policy(), env, seed=spec.seed, device=spec.device, verbose=0, tensorboard_log=None, **arguments
+        spec.live_policy(),
+        env,
+        seed=spec.seed,
+        device=spec.device,
+        verbose=0,
+        tensorboard_log=None,
+        **arguments,
     )
     return model
 

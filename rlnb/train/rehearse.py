@@ -85,13 +85,17 @@ def rehearse(
                 checkpoint = _write(trainer, layout)
                 again = SB3Trainer(short, make_env=make_env, design=design, signals=signals, probe=probe)
                 findings += _restore(again, checkpoint)
-                findings += _estimates(spec, trainer, measured, checkpoint, memory=resident_mb() - before, folder=folder)
+                findings += _estimates(
+                    spec, trainer, measured, checkpoint, memory=resident_mb() - before, folder=folder
+                )
             finally:
                 trainer.close()
     except RlnbError as error:
         findings = _failed(findings, str(error))
     except Exception as error:  # foreign code: an environment, a policy, a term of the user
-        said = f"A short training failed with {describe_error(error)}; run exp.check() again once that is fixed."
+        said = (
+            f"A short training failed with {describe_error(error)}; run exp.check() again once that is fixed."
+        )
         findings = _failed(findings, said)
     finally:
         restore_global_rngs(rngs)
@@ -114,7 +118,10 @@ def _shortened(spec: ExperimentSpec) -> ExperimentSpec:
         frequency, updates = values["train_freq"], int(values["gradient_steps"])
         if not isinstance(frequency, list) and frequency > 16:
             # Fewer steps between updates, and as many fewer updates, so that the time measured is the job's.
-            changes |= {"train_freq": 16, "gradient_steps": max(1, updates * 16 // frequency) if updates > 0 else updates}
+            changes |= {
+                "train_freq": 16,
+                "gradient_steps": max(1, updates * 16 // frequency) if updates > 0 else updates,
+            }
         changes["total_timesteps"] = 60 * spec.n_envs
     else:
         steps = min(int(values["n_steps"]), 64)
@@ -136,10 +143,14 @@ def _check_env(make_env: MakeEnv, spec: ExperimentSpec) -> list[Finding]:
             if issubclass(one.category, UserWarning) and not issubclass(one.category, DeprecationWarning):
                 text = " ".join(str(one.message).split())
                 if spec.normalize is None or "normalize" not in text:
-                    found.append(Finding(Level.WARNING, "env_checker", f"SB3's environment checker says: {text}"))
+                    found.append(
+                        Finding(Level.WARNING, "env_checker", f"SB3's environment checker says: {text}")
+                    )
     except AssertionError as error:
         text = " ".join(str(error).split())
-        found.append(Finding(Level.ERROR, "env_checker", f"SB3's environment checker refuses the environment: {text}"))
+        found.append(
+            Finding(Level.ERROR, "env_checker", f"SB3's environment checker refuses the environment: {text}")
+        )
     finally:
         env.close()
     return found
@@ -159,7 +170,14 @@ def _judge_probe(probe: ProbeResult) -> list[Finding]:
             f"The environment's state cannot be captured exactly ({probe.reason}), so a resumed run begins new episodes "
             "and says 'not exact'; keep its state in attributes that can be pickled, and draw from self.np_random only.",
         )]  # fmt: skip
-    return [*found, Finding(Level.INFO, "env_state", f"The environment's state is captured by {probe.kind.value}, tried and exact.")]
+    return [
+        *found,
+        Finding(
+            Level.INFO,
+            "env_state",
+            f"The environment's state is captured by {probe.kind.value}, tried and exact.",
+        ),
+    ]
 
 
 def _rollouts(trainer: SB3Trainer) -> _Measured:
@@ -181,7 +199,9 @@ def _ignore(*_: Any) -> None:
 
 def _write(trainer: SB3Trainer, layout: RunLayout) -> Checkpoint:
     written: list[Checkpoint] = []
-    writer = CheckpointWriter(layout, 1, trainer.spec.checkpoint, replay=trainer.replay, written=written.append)
+    writer = CheckpointWriter(
+        layout, 1, trainer.spec.checkpoint, replay=trainer.replay, written=written.append
+    )
     assert trainer.probe is not None
     meta = {"exact": True, "versions": conditions(trainer.spec), "return_mean": None}
     writer.start(trainer.snapshot({"env_state": trainer.probe.kind.value}), meta)
@@ -200,11 +220,23 @@ def _restore(again: SB3Trainer, checkpoint: Checkpoint) -> list[Finding]:
         again.close()
     if same:
         return []
-    return [Finding(Level.ERROR, "checkpoint", "A checkpoint came back with other weights than were written; report it.")]
+    return [
+        Finding(
+            Level.ERROR,
+            "checkpoint",
+            "A checkpoint came back with other weights than were written; report it.",
+        )
+    ]
 
 
 def _estimates(
-    spec: ExperimentSpec, trainer: SB3Trainer, measured: _Measured, checkpoint: Checkpoint, *, memory: float, folder: Path
+    spec: ExperimentSpec,
+    trainer: SB3Trainer,
+    measured: _Measured,
+    checkpoint: Checkpoint,
+    *,
+    memory: float,
+    folder: Path,
 ) -> list[Finding]:
     found = []
     speed = measured.steps / max(measured.seconds, 1e-9)
@@ -227,7 +259,11 @@ def _estimates(
             Level.ERROR, "memory",
             f"The replay buffer needs {replay / 1e9:.1f} GB and {free_memory / 1e9:.1f} GB are free; lower buffer_size.",
         ))  # fmt: skip
-    own = sum(int(one["bytes"]) for one in checkpoint.files if "/" in one["name"] and not one["name"].startswith("chunks/"))
+    own = sum(
+        int(one["bytes"])
+        for one in checkpoint.files
+        if "/" in one["name"] and not one["name"].startswith("chunks/")
+    )
     kept = (spec.checkpoint.keep_last + spec.checkpoint.keep_best) * own + replay
     found.append(Finding(Level.INFO, "disk", f"Checkpoints will take about {kept / 1e6:,.1f} MB."))
     free_disk = shutil.disk_usage(folder).free

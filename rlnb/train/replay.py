@@ -79,13 +79,20 @@ class ReplayLog:
         # Whatever does not fit together (a callback that adds rows of its own, a full turn of the ring) is
         # written whole: more bytes, never wrong ones.
         whole = (
-            self.chunks is None or type(buffer) not in _APPENDING or asserted >= size or asserted % size != added
+            self.chunks is None
+            or type(buffer) not in _APPENDING
+            or asserted >= size
+            or asserted % size != added
         )
         count = filled if whole else added
         columns = ring_columns(buffer)
         rows = {name: _cut(array, pos, count) for name, array in columns.items()} if count else {}
-        edge = {name: array[pos : pos + 1].copy() for name, array in columns.items() if not array.dtype.hasobject}
-        return ReplayPart(rows, count, whole, pos, bool(buffer.full), filled, size, steps, edge, _others(buffer))
+        edge = {
+            name: array[pos : pos + 1].copy() for name, array in columns.items() if not array.dtype.hasobject
+        }
+        return ReplayPart(
+            rows, count, whole, pos, bool(buffer.full), filled, size, steps, edge, _others(buffer)
+        )
 
     def commit(self, part: ReplayPart, write: Callable[[bytes], str]) -> dict[str, Any]:
         """Writes the new rows and returns what the checkpoint has to say about its buffer.
@@ -144,7 +151,9 @@ def restore_replay(buffer: Any, header: Mapping[str, Any], read: Callable[[str],
         for key, array in rows.items():
             _paste(columns[key], array[drop:], place)
         place, drop = (place + count - drop) % size, 0
-    buffer.pos, buffer.full = (int(header["pos"]), bool(header["full"])) if same else (keep % size, keep == size)
+    buffer.pos, buffer.full = (
+        (int(header["pos"]), bool(header["full"])) if same else (keep % size, keep == size)
+    )
     if same:
         for key, array in header["edge"].items():
             columns[key][buffer.pos : buffer.pos + 1] = array
@@ -163,9 +172,13 @@ def check_chunks(header: Mapping[str, Any], read: Callable[[str], bytes]) -> Non
         for name, count in header["chunks"]:
             rows = decode_tree(read(str(name)))
             if {len(array) for array in rows.values()} != {count}:
-                raise CheckpointError(f"The replay chunk {name} does not hold {count} rows; choose another checkpoint.")
+                raise CheckpointError(
+                    f"The replay chunk {name} does not hold {count} rows; choose another checkpoint."
+                )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"A checkpoint's replay buffer cannot be read ({error}); choose another one.") from None
+        raise CheckpointError(
+            f"A checkpoint's replay buffer cannot be read ({error}); choose another one."
+        ) from None
 
 
 def ring_columns(buffer: Any) -> Columns:
@@ -220,7 +233,11 @@ def _check_fit(columns: Columns, rows: Columns) -> None:
     for key, array in rows.items():
         if isinstance(array, list) and key in columns and columns[key].dtype.hasobject:
             continue
-        if key not in columns or columns[key].shape[1:] != array.shape[1:] or columns[key].dtype != array.dtype:
+        if (
+            key not in columns
+            or columns[key].shape[1:] != array.shape[1:]
+            or columns[key].dtype != array.dtype
+        ):
             there = columns[key].shape[1:] if key in columns else "nothing"
             raise CheckpointError(
                 f"The checkpoint's replay buffer has {key} of shape {array.shape[1:]}, this experiment's has {there}; "

@@ -50,7 +50,9 @@ class SafePoints(BaseCallback):
         dones = self.locals["dones"]
         if dones.any():
             for index in np.flatnonzero(dones):
-                self._at_episode(_episode_end(int(index), self.locals["infos"][index], self.model.num_timesteps))
+                self._at_episode(
+                    _episode_end(int(index), self.locals["infos"][index], self.model.num_timesteps)
+                )
         return True
 
 
@@ -60,7 +62,9 @@ class Dumps(KVWriter):
     def __init__(self) -> None:
         self.at_values: AtValues | None = None
 
-    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+    def write(
+        self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
+    ) -> None:
         if self.at_values is not None:
             self.at_values(step, key_values)
 
@@ -170,7 +174,12 @@ class SB3Trainer:
 
     def snapshot(self, extra: dict[str, Any] | None = None) -> Snapshot:
         return capture(
-            self.model, self.env, callbacks=self.callbacks, replay=self.replay, extra=extra, at_end=self._ended
+            self.model,
+            self.env,
+            callbacks=self.callbacks,
+            replay=self.replay,
+            extra=extra,
+            at_end=self._ended,
         )
 
     def restore(self, saved: Restorable) -> None:
@@ -190,7 +199,11 @@ class SB3Trainer:
 
     def _put_back(self, saved: Restorable) -> None:
         assert self.probe is not None
-        kept = saved if self._same_envs(saved) else Restorable(saved.state, saved.tensors, None, saved.read_chunk)
+        kept = (
+            saved
+            if self._same_envs(saved)
+            else Restorable(saved.state, saved.tensors, None, saved.read_chunk)
+        )
         self.restored = restore(self.model, self.env, kept, callbacks=self.callbacks, replay=self.replay)
 
     def _same_envs(self, saved: Restorable) -> bool:
@@ -231,7 +244,13 @@ def _episode_end(index: int, info: Mapping[str, Any], step: int) -> EpisodeEnd:
     sums = info.get("rlnb.episode")
     if sums is None:  # the design changes nothing: SB3's Monitor has counted
         episode = info["episode"]
-        sums = {"return": episode["r"], "return_env": episode["r"], "length": episode["l"], "terms": {}, "values": {}}
+        sums = {
+            "return": episode["r"],
+            "return_env": episode["r"],
+            "length": episode["l"],
+            "terms": {},
+            "values": {},
+        }
     return EpisodeEnd(
         step, index, sums["return"], sums["return_env"], int(sums["length"]),
         None if success is None else float(success), sums["terms"], sums["values"],

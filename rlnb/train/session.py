@@ -134,7 +134,9 @@ class Session:
             self._wait_for_room(lambda: try_to_write(self.recorder.log.flush))
 
     def _wait_for_room(self, retry: Callable[[], bool]) -> None:
-        full = f"The disk of {self.layout.root} is full, so training waits; make room and it goes on by itself."
+        full = (
+            f"The disk of {self.layout.root} is full, so training waits; make room and it goes on by itself."
+        )
         step, said, there = self.trainer.step, False, False
         while not there:
             said = said or try_to_write(lambda: self.events.append("disk_full", full, step=step))
@@ -143,7 +145,9 @@ class Session:
             there = retry()
         if not said:
             try_to_write(lambda: self.events.append("disk_full", full, step=step))
-        try_to_write(lambda: self.events.append("disk_ok", "The disk has room again; training goes on.", step=step))
+        try_to_write(
+            lambda: self.events.append("disk_ok", "The disk has room again; training goes on.", step=step)
+        )
         self.progress(Phase.TRAINING)
 
     def at_values(self, step: int, values: Mapping[str, Any]) -> None:
@@ -202,7 +206,10 @@ class Session:
             )  # fmt: skip
         elif self._initial_before is None:
             self.events.append(
-                "initial", "CRC32 of the first observations and states per environment.", step=0, **self.trainer.initial
+                "initial",
+                "CRC32 of the first observations and states per environment.",
+                step=0,
+                **self.trainer.initial,
             )
         self._plan(now, step)
         self.progress(Phase.TRAINING)

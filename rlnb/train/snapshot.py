@@ -121,7 +121,10 @@ def capture(
         "callbacks": capture_callbacks(callbacks),
         "action_space": space_rng(model.action_space),
         "at_end": at_end,
-        "spaces": {"observation": space_to_dict(model.observation_space), "action": space_to_dict(model.action_space)},
+        "spaces": {
+            "observation": space_to_dict(model.observation_space),
+            "action": space_to_dict(model.action_space),
+        },
         "extra": dict(extra or {}),
     }
     tensors: dict[str, Any] = {
@@ -259,4 +262,6 @@ def _inflated(data: bytes) -> bytes:
     try:
         return zlib.decompress(data)
     except zlib.error as error:
-        raise CheckpointError(f"A checkpoint's environments cannot be read ({error}); choose another one.") from None
+        raise CheckpointError(
+            f"A checkpoint's environments cannot be read ({error}); choose another one."
+        ) from None

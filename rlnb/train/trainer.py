@@ -74,7 +74,9 @@ def train(
             trainer.close()
 
 
-def _train(trainer: SB3Trainer, layout: RunLayout, attempt: int, block: Callable[[Phase], None]) -> dict[str, Any]:
+def _train(
+    trainer: SB3Trainer, layout: RunLayout, attempt: int, block: Callable[[Phase], None]
+) -> dict[str, Any]:
     spec, events = trainer.spec, EventLog(layout, attempt=attempt)
     now = conditions(spec)
     checkpoint, saved = _newest(layout, events)
@@ -88,7 +90,11 @@ def _train(trainer: SB3Trainer, layout: RunLayout, attempt: int, block: Callable
         with session.interrupts:
             if checkpoint is None or saved is None:
                 if spec.init_from is not None:
-                    events.append("init_from", start_from(trainer, spec.init_from, staged=RunLayout(layout.init)), step=0)
+                    events.append(
+                        "init_from",
+                        start_from(trainer, spec.init_from, staged=RunLayout(layout.init)),
+                        step=0,
+                    )
                 session.ended_by = _run(session)
             else:
                 events.append("resumed", f"Training goes on from step {checkpoint.step:,}.", step=checkpoint.step,
@@ -116,7 +122,9 @@ def _newest(layout: RunLayout, events: EventLog) -> tuple[Checkpoint | None, Res
     """Returns the newest checkpoint that is whole and can be read; reports those that are passed over."""
 
     def report(folder: Path, why: str) -> None:
-        events.append("checkpoint_damaged", f"The checkpoint {folder.name} is skipped: {why}.", checkpoint=folder.name)
+        events.append(
+            "checkpoint_damaged", f"The checkpoint {folder.name} is skipped: {why}.", checkpoint=folder.name
+        )
 
     for checkpoint in valid_from_newest(layout, report=report):
         try:
@@ -167,7 +175,9 @@ def _finish(session: Session) -> dict[str, Any]:
     session.progress(Phase.FINISHED)
     session.recorder.say("training has finished", record=record)
     session.events.append(
-        "trained", f"Training has finished at step {trainer.step:,} ({session.ended_by.value}).", step=trainer.step
+        "trained",
+        f"Training has finished at step {trainer.step:,} ({session.ended_by.value}).",
+        step=trainer.step,
     )
     return record
 

@@ -107,7 +107,8 @@ def make_training_env(
     """Builds the vector environment of an experiment."""
     one = MonitoredFactory(make_env, signals)
     factories: list[Callable[[], gym.Env[Any, Any]]] = [
-        StatefulFactory(one, kind, seed=spec.seed + _WORKER_SEED * (index + 1)) for index in range(spec.n_envs)
+        StatefulFactory(one, kind, seed=spec.seed + _WORKER_SEED * (index + 1))
+        for index in range(spec.n_envs)
     ]
     base: VecEnv
     if spec.workers is Workers.SUBPROCESS:
@@ -135,10 +136,14 @@ def capture_normalize(env: VecNormalize) -> dict[str, Any]:
     }
     if env.norm_obs:
         rms: Any = env.obs_rms
-        state["obs_rms"] = {k: _moments(v) for k, v in rms.items()} if isinstance(rms, dict) else _moments(rms)
+        state["obs_rms"] = (
+            {k: _moments(v) for k, v in rms.items()} if isinstance(rms, dict) else _moments(rms)
+        )
     old: Any = getattr(env, "old_obs", None)
     if old is not None:
-        state["old_obs"] = {key: np.array(value) for key, value in old.items()} if isinstance(old, dict) else np.array(old)
+        state["old_obs"] = (
+            {key: np.array(value) for key, value in old.items()} if isinstance(old, dict) else np.array(old)
+        )
     return state
 
 

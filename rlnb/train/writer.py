@@ -10,10 +10,11 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rlnb.run.checkpoints import Checkpoint, checkpoints, retain, write_checkpoint
+from rlnb.run.checkpoints import Checkpoint, checkpoints, write_checkpoint
 from rlnb.run.chunks import write_chunk
 from rlnb.run.layout import RunLayout
 from rlnb.run.plans import CheckpointPlan
+from rlnb.run.retention import retain
 from rlnb.run.writing import is_full
 from rlnb.train.hashing import weights_sha256
 from rlnb.train.replay import ReplayLog

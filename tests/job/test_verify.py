@@ -27,7 +27,9 @@ def run(make_run):
 
 
 def test_an_unfinished_run_has_nothing_to_compare(run):
-    with pytest.raises(UsageError, match="is running and has not finished training, so there are no final weights"):
+    with pytest.raises(
+        UsageError, match="is running and has not finished training, so there are no final weights"
+    ):
         verify(Job(run.layout.id, run.layout))
 
 
@@ -53,7 +55,9 @@ def test_checkpoints_from_a_store_need_trust_of_their_own(run):
     require_trust(run.layout, restored=True)  # nothing to restore
     put(run.layout, 1_000)
     require_trust(run.layout)
-    with pytest.raises(UsageError, match=r"checkpoints of .* come from its store, .* unpickles .* say --trust"):
+    with pytest.raises(
+        UsageError, match=r"checkpoints of .* come from its store, .* unpickles .* say --trust"
+    ):
         require_trust(run.layout, restored=True)
     require_trust(run.layout, trust=True, restored=True)
     require_trust(run.layout, restored=True)
@@ -69,7 +73,9 @@ def test_a_file_that_differs_from_its_manifest_is_refused_even_when_trusted(run)
 
 
 def test_the_same_environment_has_no_differences(run):
-    assert environment_differences(run.layout) == ["the run's environment.json is missing, so its versions are unknown"]
+    assert environment_differences(run.layout) == [
+        "the run's environment.json is missing, so its versions are unknown"
+    ]
     write_json(run.layout.environment_json, describe_environment(Path("."), Redactor()))
     assert environment_differences(run.layout) == []
 
@@ -97,7 +103,9 @@ def test_the_first_checkpoint_that_differs_is_named(run, make_run):
     put(run.layout, 3_000)
     folder = put(again.layout, 3_000).folder
     write_json(folder / "manifest.json", {**read_json(folder / "manifest.json"), "weights_sha256": "f" * 64})
-    assert first_difference(run.layout, again.layout) == ["the weights part after step 2,000; at step 3,000 they differ"]
+    assert first_difference(run.layout, again.layout) == [
+        "the weights part after step 2,000; at step 3,000 they differ"
+    ]
 
 
 def test_what_the_run_recorded_against_itself_is_said(run):
@@ -114,8 +122,12 @@ def test_a_fork_is_verified_from_the_checkpoint_it_began_with(run):
     job = Job(run.layout.id, run.layout)
     assert _beginning(job) is None
     record = read_record(run.layout)
-    write_record(run.layout, record.__class__(**{**record.__dict__, "parent": Parent("exp-old", 500, "fork")}))
-    with pytest.raises(RunError, match=r"was forked from exp-old at step 500, and that checkpoint is no longer kept"):
+    write_record(
+        run.layout, record.__class__(**{**record.__dict__, "parent": Parent("exp-old", 500, "fork")})
+    )
+    with pytest.raises(
+        RunError, match=r"was forked from exp-old at step 500, and that checkpoint is no longer kept"
+    ):
         _beginning(job)
     put(run.layout, 900, attempt=1)
     put(run.layout, 500, attempt=0)
@@ -125,7 +137,9 @@ def test_a_fork_is_verified_from_the_checkpoint_it_began_with(run):
 def test_the_result_reads_as_a_sentence():
     equal = Verification("exp-a", True, "ab" * 32, "ab" * 32, 5_000)
     assert str(equal) == "exp-a: equal. 5,000 steps again end with the same weights (abababababababab…)."
-    differs = Verification("exp-a", False, "ab" * 32, "cd" * 32, 5_000, ["torch was 1, here it is 2"], "/scratch")
+    differs = Verification(
+        "exp-a", False, "ab" * 32, "cd" * 32, 5_000, ["torch was 1, here it is 2"], "/scratch"
+    )
     assert str(differs).splitlines() == [
         "exp-a: NOT equal. Expected abababababababab…, found cdcdcdcdcdcdcdcd….",
         "  - torch was 1, here it is 2",

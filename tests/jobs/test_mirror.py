@@ -293,7 +293,11 @@ def test_over_the_bound_a_forks_beginning_and_the_newest_of_the_one_history_stay
     seen = scan(layout)
     waiting = {name: stamp.size for name, stamp in seen.stamps.items() if name.startswith("checkpoints/")}
     assert drop_superseded(layout, seen, waiting, MirrorReport(layout, 2), lambda _: False)
-    assert [(step, attempt) for step, attempt, _ in layout.checkpoint_folders()] == [(50, 0), (200, 1), (250, 2)]
+    assert [(step, attempt) for step, attempt, _ in layout.checkpoint_folders()] == [
+        (50, 0),
+        (200, 1),
+        (250, 2),
+    ]
     assert not any("300-a1" in name for name in waiting)
 
 

@@ -13,12 +13,12 @@ from rlnb.run.checkpoints import (
     checkpoints,
     newest_valid,
     read_checkpoint,
-    retain,
     write_checkpoint,
 )
 from rlnb.run.chunks import collect_chunks, write_chunk
 from rlnb.run.layout import RunLayout
 from rlnb.run.plans import CheckpointPlan
+from rlnb.run.retention import retain
 
 
 @pytest.fixture
@@ -27,8 +27,16 @@ def layout(tmp_path):
 
 
 def write(layout, step, attempt=1, *, mean=None, number=1, shared=()):
-    meta = {"weights_sha256": f"w{step}", "exact": True, "return_mean": mean, "versions": {"torch": "2"}, "number": number}
-    return write_checkpoint(layout, step, attempt, {"a.bin": b"a" * step, "b.bin": b"b"}, meta=meta, shared=shared)
+    meta = {
+        "weights_sha256": f"w{step}",
+        "exact": True,
+        "return_mean": mean,
+        "versions": {"torch": "2"},
+        "number": number,
+    }
+    return write_checkpoint(
+        layout, step, attempt, {"a.bin": b"a" * step, "b.bin": b"b"}, meta=meta, shared=shared
+    )
 
 
 def steps(layout):
@@ -38,7 +46,13 @@ def steps(layout):
 def test_what_is_written_is_read(layout):
     write(layout, 10, mean=1.5)
     (one,) = checkpoints(layout)
-    assert (one.step, one.attempt, one.return_mean, one.exact, one.weights_sha256) == (10, 1, 1.5, True, "w10")
+    assert (one.step, one.attempt, one.return_mean, one.exact, one.weights_sha256) == (
+        10,
+        1,
+        1.5,
+        True,
+        "w10",
+    )
     assert one.path("a.bin").read_bytes() == b"a" * 10
     assert one.bytes == 11
     assert one.meta == {"number": 1}

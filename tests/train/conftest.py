@@ -31,7 +31,9 @@ class Trial:
     attempts: int = 0
     callbacks: list[Any] = field(default_factory=list)
 
-    def attempt(self, *, suspend_at: int | None = None, crash_at: int | None = None, **changes: Any) -> dict[str, Any]:
+    def attempt(
+        self, *, suspend_at: int | None = None, crash_at: int | None = None, **changes: Any
+    ) -> dict[str, Any]:
         """Trains one attempt; it may be suspended or die once so many steps are done."""
         self.attempts += 1
         write_flag(self.layout, Flag.RUN)

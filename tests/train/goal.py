@@ -21,7 +21,11 @@ class Goal(gym.Env):
         return self.observe(), {}
 
     def observe(self):
-        return {"observation": self.place.copy(), "achieved_goal": self.place.copy(), "desired_goal": self.goal.copy()}
+        return {
+            "observation": self.place.copy(),
+            "achieved_goal": self.place.copy(),
+            "desired_goal": self.goal.copy(),
+        }
 
     def compute_reward(self, achieved, desired, info):
         return -(np.linalg.norm(np.asarray(achieved) - desired, axis=-1) > 0.3).astype(np.float32)
@@ -30,4 +34,10 @@ class Goal(gym.Env):
         self.place = np.clip(self.place + 0.2 * action, -5, 5).astype(np.float32)
         self.steps += 1
         reward = float(self.compute_reward(self.place, self.goal, {}))
-        return self.observe(), reward, False, self.steps >= 15, {"is_success": reward == 0, "at": self.place.copy()}
+        return (
+            self.observe(),
+            reward,
+            False,
+            self.steps >= 15,
+            {"is_success": reward == 0, "at": self.place.copy()},
+        )

@@ -17,7 +17,12 @@ from tests.train.noisy import Noisy
 from tests.train.pictures import Pictures
 
 PPO = {"algo": "PPO", "n_envs": 3, "n_steps": 32, "batch_size": 32, "n_epochs": 2, "total_timesteps": 960}
-SMALL = {"policy_kwargs": {"net_arch": [16, 16]}, "batch_size": 16, "learning_starts": 40, "total_timesteps": 260}
+SMALL = {
+    "policy_kwargs": {"net_arch": [16, 16]},
+    "batch_size": 16,
+    "learning_starts": 40,
+    "total_timesteps": 260,
+}
 
 CASES = {
     "ppo": {"env": "CartPole-v1", **PPO},

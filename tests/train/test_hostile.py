@@ -89,7 +89,9 @@ def test_a_replay_chunk_that_the_manifest_vouches_for_is_not_executed(trial, tmp
     assert record["weights_sha256"] == trial(**DQN).attempt()["weights_sha256"]
     said = [event.message for event in read_events(run.layout) if event.kind == "checkpoint_damaged"]
     assert said
-    assert said[0].startswith(f"The checkpoint {newest.folder.name} is skipped: A checkpoint's state cannot be read")
+    assert said[0].startswith(
+        f"The checkpoint {newest.folder.name} is skipped: A checkpoint's state cannot be read"
+    )
 
 
 @pytest.mark.parametrize("kind", ["plain", "npz", "torch"])
@@ -149,7 +151,11 @@ def test_truncated_at_every_length_is_one_sentence(encode, decode):
 
 def test_an_archive_that_claims_to_be_huge_is_refused():
     file = io.BytesIO()
-    header = b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999,), }".ljust(117) + b"\n"
+    header = (
+        b"\x93NUMPY\x01\x00v\x00"
+        + b"{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999,), }".ljust(117)
+        + b"\n"
+    )
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("tree.npy", header)
     with pytest.raises(CheckpointError, match="cannot be read"):

@@ -56,7 +56,10 @@ def test_a_model_by_step_best_or_latest(trial):
     assert weights_sha256(model.policy.state_dict()) == by_step[128].weights_sha256
     assert load_model(run.layout, "latest").num_timesteps == 256
     rated = [one for one in by_step.values() if one.return_mean is not None]
-    assert load_model(run.layout, "best").num_timesteps == max(rated, key=lambda one: (one.return_mean, one.step)).step
+    assert (
+        load_model(run.layout, "best").num_timesteps
+        == max(rated, key=lambda one: (one.return_mean, one.step)).step
+    )
     with pytest.raises(CheckpointError, match=r"has no checkpoint 100; it has: 64, 128, .*256"):
         load_model(run.layout, 100)
 
@@ -64,7 +67,9 @@ def test_a_model_by_step_best_or_latest(trial):
 def test_an_unfinished_run_has_no_final_model(trial):
     run = trained(trial, **CARTPOLE)
     run.layout.training_json.unlink()
-    with pytest.raises(CheckpointError, match=r"has not finished training; use 'latest' \(step 256\) or 'best'"):
+    with pytest.raises(
+        CheckpointError, match=r"has not finished training; use 'latest' \(step 256\) or 'best'"
+    ):
         load_model(run.layout, "final")
 
 
@@ -89,7 +94,9 @@ def test_a_run_may_start_from_another(trial):
     said = [event.message for event in read_events(run.layout) if event.kind == "init_from"]
     assert said[0].startswith("Training starts with policy, critic, optimizer, replay of ")
     assert checkpoints(run.layout)[-1].bytes > checkpoints(source.layout)[-1].bytes  # 120 rows more
-    only = trial(**given, init_from={"run": str(source.layout.root), "step": 80, "parts": ["policy"]}).attempt()
+    only = trial(
+        **given, init_from={"run": str(source.layout.root), "step": 80, "parts": ["policy"]}
+    ).attempt()
     plain = trial(**given).attempt()
     assert len({only["weights_sha256"], plain["weights_sha256"], source.record["weights_sha256"]}) == 3
 
@@ -97,9 +104,15 @@ def test_a_run_may_start_from_another(trial):
 def test_a_source_that_does_not_fit_or_exist_is_named(trial):
     source = trained(trial, **PENDULUM)
     where = str(source.layout.root)
-    with pytest.raises(CheckpointError, match=r"of shape .* this experiment has .*; use the same policy, policy_kwargs"):
+    with pytest.raises(
+        CheckpointError, match=r"of shape .* this experiment has .*; use the same policy, policy_kwargs"
+    ):
         trial(**{**PENDULUM, "policy_kwargs": {"net_arch": [8]}}, init_from=where).attempt()
     with pytest.raises(RunNotFound, match="There is no run 'nowhere' here"):
         trial(**PENDULUM, init_from="nowhere").attempt()
-    with pytest.raises(CheckpointError, match="is to bring its replay buffer, but one of the two runs has none"):
-        trial(**CARTPOLE, init_from={"run": str(trained(trial, **CARTPOLE).layout.root), "parts": ["replay"]}).attempt()
+    with pytest.raises(
+        CheckpointError, match="is to bring its replay buffer, but one of the two runs has none"
+    ):
+        trial(
+            **CARTPOLE, init_from={"run": str(trained(trial, **CARTPOLE).layout.root), "parts": ["replay"]}
+        ).attempt()

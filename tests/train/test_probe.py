@@ -87,7 +87,12 @@ def test_each_kind_of_environment(name):
 
 @pytest.mark.parametrize(
     ("env", "kind"),
-    [(Counter, StateKind.PICKLE), (GlobalNoise, StateKind.PICKLE), (Locked, StateKind.JOURNAL), (Hidden, StateKind.NONE)],
+    [
+        (Counter, StateKind.PICKLE),
+        (GlobalNoise, StateKind.PICKLE),
+        (Locked, StateKind.JOURNAL),
+        (Hidden, StateKind.NONE),
+    ],
 )
 def test_own_environments(env, kind):
     found = probe_env(lambda: Monitor(env()))
@@ -153,4 +158,7 @@ def test_state_outside_the_object_is_named():
 
 def test_a_run_whose_environment_keeps_state_outside_is_not_exact(trial):
     run = trial(env=Shared, algo="PPO", n_steps=16, batch_size=16, n_epochs=1, total_timesteps=32)
-    assert run.attempt()["exact_resume"] == "not exact: the environment changes PLAYED, Shared.played outside itself"
+    assert (
+        run.attempt()["exact_resume"]
+        == "not exact: the environment changes PLAYED, Shared.played outside itself"
+    )

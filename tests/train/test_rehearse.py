@@ -114,7 +114,9 @@ def _line(function, text):
     [
         (Wrong, Level.ERROR, "env_checker", "SB3's environment checker refuses the environment: "),
         (
-            Breaks, Level.ERROR, "training",
+            Breaks,
+            Level.ERROR,
+            "training",
             f"failed with ValueError: the robot fell over, in step, line {_line(Breaks.step, 'fell')} of test_rehearse.py; run exp",
         ),
         (Opaque, Level.WARNING, "env_state", "cannot be captured exactly"),
@@ -123,7 +125,9 @@ def _line(function, text):
 def test_a_bad_environment_is_named(tmp_path, env, level, code, text):
     (tmp_path / "rehearsal").mkdir()
     found = findings(tmp_path, env=env, n_steps=256, n_envs=3)
-    assert [one.message for one in found if one.level is level and one.code == code and text in one.message], found
+    assert [
+        one.message for one in found if one.level is level and one.code == code and text in one.message
+    ], found
     assert len([one for one in found if one.code == "env_state"]) == (env is not Breaks)
 
 
@@ -143,7 +147,9 @@ def test_a_device_that_is_not_there_is_named(device):
     assert one.level is Level.ERROR
     assert one.message.startswith(f"device='{device}' is not there: torch sees ")
     assert one.message.endswith("write device='auto', or install a torch and a driver that know it.")
-    assert check_device(spec.with_changes(device="cpu")) == check_device(spec.with_changes(device="auto")) == []
+    assert (
+        check_device(spec.with_changes(device="cpu")) == check_device(spec.with_changes(device="auto")) == []
+    )
 
 
 def test_the_device_that_is_recorded_is_the_one_that_sb3_takes(monkeypatch):
@@ -164,7 +170,10 @@ def test_an_environment_that_cannot_travel_to_workers_is_named():
     exp = Experiment("trial", workers="subprocess", **given)
     [one] = check_workers(exp.spec, exp.make_env, None)
     assert one.level is Level.ERROR
-    assert "cannot travel to subprocess workers (TypeError: cannot pickle '_thread.lock' object); make" in one.message
+    assert (
+        "cannot travel to subprocess workers (TypeError: cannot pickle '_thread.lock' object); make"
+        in one.message
+    )
     assert one.message.endswith("or say workers='dummy'.")
     here = Experiment("trial", **given)
     assert check_workers(here.spec, here.make_env, None) == []

@@ -111,7 +111,10 @@ def test_a_resumed_log_goes_on_with_the_same_chunks(store):
     restore_replay(again, header, store.read)
     resumed.resume(header)
     add(again, 10, rng)
-    assert [rows for _, rows in resumed.commit(resumed.capture(again, steps=70), store.write)["chunks"]] == [60, 10]
+    assert [rows for _, rows in resumed.commit(resumed.capture(again, steps=70), store.write)["chunks"]] == [
+        60,
+        10,
+    ]
 
 
 def test_rows_that_do_not_fit_the_count_are_written_whole(store):
@@ -145,5 +148,7 @@ def test_another_number_of_environments_is_refused(store):
     buffer = make(100, 2)
     add(buffer, 10, rng)
     header = log.commit(log.capture(buffer, steps=10), store.write)
-    with pytest.raises(CheckpointError, match=r"of shape \(2, 3\), this experiment's has \(1, 3\); keep n_envs"):
+    with pytest.raises(
+        CheckpointError, match=r"of shape \(2, 3\), this experiment's has \(1, 3\); keep n_envs"
+    ):
         restore_replay(make(100, 1), header, store.read)

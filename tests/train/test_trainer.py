@@ -70,7 +70,11 @@ def test_a_crash_before_the_record_does_not_train_again(trial):
     record = run.attempt()
     run.layout.training_json.unlink()
     again = run.attempt()
-    assert (again["weights_sha256"], again["step"], again["episodes"]) == (record["weights_sha256"], 512, record["episodes"])
+    assert (again["weights_sha256"], again["step"], again["episodes"]) == (
+        record["weights_sha256"],
+        512,
+        record["episodes"],
+    )
 
 
 def test_there_is_one_history(trial):
@@ -177,7 +181,9 @@ def test_damaged_checkpoints_are_reported_and_skipped(trial):
     record = run.attempt()
     assert record["weights_sha256"] == whole["weights_sha256"]
     damaged = [event for event in read_events(run.layout) if event.kind == "checkpoint_damaged"]
-    assert damaged[0].message.startswith(f"The checkpoint {newest.folder.name} is skipped: {newest.folder.name}/tensors.pt has")
+    assert damaged[0].message.startswith(
+        f"The checkpoint {newest.folder.name} is skipped: {newest.folder.name}/tensors.pt has"
+    )
 
 
 def test_other_first_observations_are_an_event(trial):
@@ -318,7 +324,9 @@ def test_tensorboard_reads_what_the_metrics_hold(trial):
     read.Reload()
     found = rows(run.layout, "train")
     assert [one.step for one in read.Scalars("train/loss")] == [row["step"] for row in found]
-    assert [one.value for one in read.Scalars("train/loss")] == pytest.approx([row["train/loss"] for row in found])
+    assert [one.value for one in read.Scalars("train/loss")] == pytest.approx(
+        [row["train/loss"] for row in found]
+    )
 
 
 def test_a_fork_goes_on_with_changed_hyperparameters(trial):
@@ -336,7 +344,9 @@ def test_a_fork_goes_on_with_changed_hyperparameters(trial):
     assert forked()["weights_sha256"] == trial(**PPO).attempt()["weights_sha256"]
     assert forked(learning_rate=1e-2)["weights_sha256"] != forked()["weights_sha256"]
     assert forked(total_timesteps=1024)["step"] == 1024
-    with pytest.raises(CheckpointError, match="networks do not fit this experiment .* keep policy, policy_kwargs"):
+    with pytest.raises(
+        CheckpointError, match="networks do not fit this experiment .* keep policy, policy_kwargs"
+    ):
         forked(policy_kwargs={"net_arch": [8]})
 
 
