@@ -23,6 +23,7 @@ from rlnb.jobs.collect import refuse_secrets
 from rlnb.jobs.environment import describe_environment, lock_text
 from rlnb.naming import new_run
 from rlnb.prepare import Prepared
+from rlnb.run.claims import latest_attempt
 from rlnb.run.host import hostname, utc_now
 from rlnb.run.index import Index
 from rlnb.run.index_rows import describe_state
@@ -83,6 +84,8 @@ def find_same(prepared: Prepared, asked: Asked) -> tuple[RunLayout, State] | Non
             state = observe(layout).state
         except RlnbError:
             continue  # its folder was removed or is of a newer format: not a run to attach to
+        if state is State.QUEUED and latest_attempt(layout) == 0:
+            continue  # whoever promoted it was interrupted before a supervisor had begun: it would wait for ever
         known = record.fingerprint is not None and asked.fingerprint is not None
         same = record.fingerprint == asked.fingerprint if known else _same_name(record, asked)
         original = record.task == "train" and (record.parent is None or record.parent.kind == "init_from")

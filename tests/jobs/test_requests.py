@@ -140,6 +140,18 @@ def test_a_signal_to_everybody_suspends_too(runs):
     assert "(preempted by SIGTERM)" in status.reason
 
 
+def test_a_stop_is_heard_while_a_retry_is_waited_for(runs):
+    crash = "def hook(step):\n    if step == 7:\n        raise OSError('again')"
+    layout = runs.make(f"from fake_trainer import *\n{crash}\ntrain(12, every=5, hook=hook)", limits=Limits(backoff=600))
+    LocalExecutor().submit(layout)
+    reason = runs.until_state(layout, State.QUEUED).reason
+    assert reason.startswith("retry 1 of 3 in 60 s, from the checkpoint at step 5: cell 1 raised OSError: again")
+    assert ask(layout, Verb.STOP).ok
+    status = runs.ended(layout)
+    assert (status.state, status.attempt) == (State.STOPPED, 1)
+    assert status.reason == "stopped while no attempt ran; the checkpoint at step 5 is the newest"
+
+
 def test_an_interrupt_of_the_kernel_suspends_too(runs):
     layout = start(runs)
     os.kill(read_json(layout.kernel_json)["pid"], signal.SIGINT)

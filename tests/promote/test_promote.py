@@ -193,6 +193,13 @@ def test_an_ended_run_is_not_attached_to(kernel: Kernel, state: State) -> None:
     assert kernel.promote().id != first.id
 
 
+def test_a_run_that_was_never_started_is_not_attached_to(kernel: Kernel) -> None:
+    first = kernel.promote()
+    first.layout.status.unlink()  # as when the kernel was killed before it could submit
+    assert first.state is State.QUEUED
+    assert kernel.promote().id != first.id
+
+
 def test_a_suspended_run_is_attached_to(kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> None:
     first = kernel.promote()
     _finish(first.layout, State.SUSPENDED)
