@@ -198,6 +198,18 @@ def test_finished_training_is_not_repeated(
     assert "exp-1 has finished its training in an earlier attempt." in capsys.readouterr().out
 
 
+def test_a_job_ignores_its_own_store_and_options(run: Inside, training: Training) -> None:
+    exp = _experiment()
+    run.begin(exp)
+    run.cell("c3")
+    job = promote(
+        exp, store="memory://gone", notebook="gone.ipynb", retries=-1, env_vars=["NOT_SET"], include=["gone"]
+    )
+    assert isinstance(job, Job)
+    assert job.layout.root == run.layout.root
+    assert len(training.calls) == 1
+
+
 def test_check_is_not_repeated_in_a_job(run: Inside, training: Training) -> None:
     exp = _experiment()
     run.begin(exp)
