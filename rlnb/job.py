@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import JobFailed, RlnbError, RunError
-from rlnb.loglines import Line, Log, Logs, follow_lines, read_lines
+from rlnb.loglines import Line, Logs, follow_lines, named_log, read_lines
 from rlnb.run.claims import latest_attempt
 from rlnb.run.control import Verb
 from rlnb.run.events import Event, read_events
@@ -177,7 +177,7 @@ class Job:
 
     def log_lines(self, log: str = "all", *, last: int | None = None, follow: bool = False) -> Iterator[Line]:
         """Yields (log's name, line) pairs; see `logs`."""
-        which = Log(log)
+        which = named_log(log)
         if not follow:
             self.refresh()
             yield from read_lines(self.layout, which, last=last)

@@ -154,7 +154,8 @@ def start_run(prepared: Prepared, asked: Asked) -> RunLayout:
 
 
 def check_asked(asked: Asked) -> None:
-    """Raises UsageError when an allow-listed variable is not set, or a number is out of range."""
+    """Raises UsageError when an allow-listed variable is not set, or a number or setting is out of range."""
+    settings.check()
     for name in asked.env_vars:
         if "=" in name:
             raise UsageError(f"env_vars holds {name.partition('=')[0]!r} with more than a name; give the variable's name only, its value is taken from this environment.")  # fmt: skip

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 
+from rlnb.errors import UsageError
 from rlnb.run.layout import RunLayout
 
 LOOK_EVERY = 0.3  # seconds between two looks while following
@@ -29,6 +30,17 @@ class Log(StrEnum):
 
 
 Line = tuple[str, str]
+
+
+def named_log(name: str) -> Log:
+    """Returns the log of this name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if name not in list(Log):
+        raise UsageError(f"There is no log {name!r}; there are {', '.join(Log)}.")
+    return Log(name)
 
 
 def log_files(layout: RunLayout, which: Log) -> dict[str, Path]:

@@ -60,6 +60,16 @@ def _number(name: str, default: float) -> float:
     return value
 
 
+def check() -> None:
+    """Reads every number once, so that a wrong one is told before anything starts.
+
+    Raises:
+        UsageError: a variable is not a number of 0 or more.
+    """
+    for read in (heartbeat, grace, hold, backoff, hang, spool_limit, max_running, least_free):
+        read()
+
+
 def heartbeat() -> float:
     """Seconds between two heartbeats of a supervisor."""
     return _number("RLNB_HEARTBEAT", 2.0)

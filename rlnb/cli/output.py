@@ -75,6 +75,8 @@ def print_line(value: Any) -> None:
 def failure(error: BaseException, *, code: int, as_json: bool) -> int:
     """Prints the error's sentence and returns `code`."""
     message = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        message = error.strerror + (f": {error.filename}" if error.filename else "")
     print(f"rlnb: {message}", file=sys.stderr)
     if as_json:
         # A script that promoted and waited still needs to know which run it was that failed.

@@ -64,6 +64,11 @@ def test_json_may_stand_before_an_argument_that_can_be_left_out(rlnb, tmp_path):
     assert json.loads(rlnb("index", "rebuild", "--json", str(tmp_path))[1]) == {"runs": 0}
 
 
+def test_an_error_of_the_operating_system_is_a_sentence(rlnb, monkeypatch):
+    monkeypatch.setenv("RLNB_HOME", "/proc/nowhere")
+    assert rlnb("jobs") == (2, "", "rlnb: No such file or directory: /proc/nowhere\n")
+
+
 def test_the_version_is_printed(rlnb):
     import rlnb as package
 

@@ -199,9 +199,9 @@ def test_logs_come_whole_or_by_the_last_lines(run):
     job = handle(run)
     assert str(job.logs(log="stdout")) == "one\ntwo\nthree"
     assert repr(job.logs(2, log="stdout")) == "two\nthree"
+    with pytest.raises(UsageError, match="There is no log 'out'; there are all, train, stdout, events, supervisor"):
+        job.logs(log="out")
     assert "note at step 7: hello" in job.logs()
-    with pytest.raises(ValueError, match="nonsense"):
-        job.logs(log="nonsense")
 
 
 def test_training_s_log_is_lines_for_a_person(run):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlnb import __version__
-from rlnb.errors import RlnbError, RunError
+from rlnb.errors import RlnbError, RunError, UsageError
 from rlnb.jobs.executors.local import LocalExecutor
 from rlnb.jobs.executors.seam import Executor
 from rlnb.run.claims import attempt_owner, claim
@@ -64,6 +64,14 @@ def test_only_one_of_two_submits_wins(runs):
     assert [r for r in results if isinstance(r, int)] == [1]
     losers = [str(r) for r in results if not isinstance(r, int)]
     assert all("was just started by somebody else" in text or "is running: attempt 1" in text for text in losers)
+
+
+def test_a_setting_that_is_no_number_is_told_before_anything_starts(runs, monkeypatch):
+    layout = runs.make("pass")
+    monkeypatch.setenv("RLNB_HEARTBEAT", "often")
+    with pytest.raises(UsageError, match="RLNB_HEARTBEAT='often' is not a number of 0 or more; correct or unset"):
+        LocalExecutor().submit(layout)
+    assert not layout.attempts.exists()
 
 
 def test_what_is_no_run_folder_is_refused_with_the_reason(tmp_path):

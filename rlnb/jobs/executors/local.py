@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+from rlnb import settings
 from rlnb.errors import RunError, Superseded
 from rlnb.jobs.supervisor import READY
 from rlnb.jobs.worker_env import environment_outside_jobs
@@ -26,6 +27,7 @@ class LocalExecutor:
 
     def submit(self, layout: RunLayout, *, takeover: bool = False) -> int:
         """Starts the next attempt; see `Executor.submit`."""
+        settings.check()  # the supervisor reads them, too, where nobody would see the error
         latest = latest_attempt(layout)
         refuse_if_running(layout, takeover=takeover)
         number = latest + 1
