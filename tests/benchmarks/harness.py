@@ -114,11 +114,11 @@ def run(names: list[str]) -> int:
     if unknown:
         print(f"No figure is called {unknown[0]!r}; there are: {', '.join(_REGISTERED)}")
         return 2
-    results = json.loads(RESULTS.read_text())["figures"] if RESULTS.exists() else {}
     for name in wanted:
         load = os.getloadavg()[0]  # what else the machine was doing when the measurement began
         measured = _REGISTERED[name]()
         print(measured.line(), flush=True)
+        results = json.loads(RESULTS.read_text())["figures"] if RESULTS.exists() else {}
         results[name] = {**asdict(measured), "ok": measured.ok, "load": round(load, 2)}
         RESULTS.write_text(json.dumps({"machine": machine(), "figures": results}, indent=1) + "\n")
     return 0
