@@ -8,10 +8,10 @@ machine and `verify` all start from the same bytes.
 from __future__ import annotations
 
 from rlnb import settings
-from rlnb.errors import CheckpointError, RlnbError, RunNotFound
+from rlnb.errors import RlnbError, RunNotFound
 from rlnb.fork import copy_checkpoint
 from rlnb.job import Job
-from rlnb.run.checkpoints import Checkpoint, best, checkpoints, damage
+from rlnb.run.checkpoints import checkpoints, find_checkpoint
 from rlnb.run.findings import Finding, Level
 from rlnb.run.index import Index
 from rlnb.run.layout import RunLayout
@@ -38,7 +38,7 @@ def stage(layout: RunLayout, source: InitFrom | None) -> Parent | None:
         return None
     parent = _find(source.run, own=layout.id)
     parent.fetch_all()
-    chosen = _choose(parent.layout, source.step)
+    chosen = find_checkpoint(parent.layout, source.step)
     copy_checkpoint(chosen, RunLayout(layout.init))
     return Parent(run=parent.url, step=chosen.step, kind="init_from")
 
@@ -50,12 +50,12 @@ def check_source(source: InitFrom | None) -> list[Finding]:
     try:
         parent = _find(source.run, own="")
         if (settings.runs_dir() / parent.id).is_dir():
-            _choose(parent.layout, source.step)
+            find_checkpoint(parent.layout, source.step)
     except RunNotFound as error:
         message = str(error) if "init_from" in str(error) else f"init_from={source.run!r} names no run. {error}"
         return [Finding(Level.ERROR, "init_from", message)]
     except RlnbError as error:
-        return [Finding(Level.ERROR, "init_from", str(error))]
+        return [Finding(Level.ERROR, "init_from", f"init_from: {error}")]
     return []
 
 
@@ -70,23 +70,3 @@ def _find(run: str, *, own: str) -> Job:
         if row.id != own:
             return job(row.id)
     raise RunNotFound(f"init_from={run!r} names only the run that is to start from it; give another run.")
-
-
-def _choose(layout: RunLayout, which: str | int) -> Checkpoint:
-    found = sorted(checkpoints(layout), key=lambda one: (one.attempt, one.step))
-    newest = found[-1] if found else None
-    chosen: Checkpoint | None
-    if isinstance(which, int):
-        chosen = next((one for one in reversed(found) if one.step == which), None)
-    else:
-        chosen = best(found) or newest if which == "best" else newest
-    if chosen is None:
-        have = ", ".join(f"{one.step:,}" for one in found) or "none"
-        raise CheckpointError(f"init_from asks {layout.id} for the checkpoint {which!r}; it has: {have}.")
-    if which == "final" and not layout.training_json.exists():
-        raise CheckpointError(
-            f"{layout.id} has not finished training; say init_from='{layout.id}@latest' (step {chosen.step:,}) or '@best'."
-        )
-    if (wrong := damage(chosen)) is not None:
-        raise CheckpointError(f"The checkpoint {chosen.folder.name} of {layout.id} is damaged: {wrong}; choose another.")
-    return chosen

@@ -230,3 +230,32 @@ def best(found: list[Checkpoint]) -> Checkpoint | None:
     """Returns the checkpoint with the highest mean return, the newest of equals, or None."""
     rated = [one for one in found if one.return_mean is not None and not math.isnan(one.return_mean)]
     return max(rated, key=lambda one: (one.return_mean, one.step), default=None)
+
+
+def find_checkpoint(layout: RunLayout, which: str | int) -> Checkpoint:
+    """Returns a run's checkpoint by step, or the "best", the "latest" or the "final" one.
+
+    Raises:
+        CheckpointError: there is none such, or it is damaged.
+    """
+    found = sorted(checkpoints(layout), key=lambda one: (one.attempt, one.step))
+    newest = found[-1] if found else None
+    match which:
+        case "best":
+            chosen = best(found) or newest
+        case "latest" | "final":
+            chosen = newest
+        case _:
+            chosen = next((one for one in reversed(found) if one.step == which), None)
+    if chosen is None:
+        have = ", ".join(f"{one.step:,}" for one in found) or "none"
+        raise CheckpointError(
+            f"{layout.id} has no checkpoint {which!r}; it has: {have}. 'best', 'latest' and 'final' are understood, too."
+        )
+    if which == "final" and not layout.training_json.exists():
+        raise CheckpointError(
+            f"{layout.id} has not finished training; use 'latest' (step {chosen.step:,}) or 'best'."
+        )
+    if (wrong := damage(chosen)) is not None:
+        raise CheckpointError(f"The checkpoint {chosen.folder.name} of {layout.id} is damaged: {wrong}; choose another.")
+    return chosen

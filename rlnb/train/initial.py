@@ -7,7 +7,7 @@ from typing import Any
 
 from rlnb import settings
 from rlnb.errors import CheckpointError
-from rlnb.run.checkpoints import Checkpoint, best, checkpoints, damage
+from rlnb.run.checkpoints import checkpoints, find_checkpoint
 from rlnb.run.layout import RunLayout
 from rlnb.run.plans import InitFrom, Part
 from rlnb.train.model import loose_tensors, optimizers
@@ -35,8 +35,10 @@ def start_from(trainer: SB3Trainer, source: InitFrom, *, staged: RunLayout | Non
         RunNotFound: there is no such run on this machine.
         CheckpointError: it has no such checkpoint, or its parts do not fit.
     """
-    copied = staged is not None and bool(checkpoints(staged))
-    checkpoint = choose(staged, "latest") if copied and staged else choose(find_run(source.run), source.step)
+    if staged is not None and checkpoints(staged):
+        checkpoint = find_checkpoint(staged, "latest")
+    else:
+        checkpoint = find_checkpoint(find_run(source.run), source.step)
     saved = read_snapshot(checkpoint, envs=False)
     model = trainer.model
     _take_networks(model, saved.tensors["policy"], source)
@@ -71,35 +73,6 @@ def find_run(run: str) -> RunLayout:
     from rlnb.run.index import Index
 
     return RunLayout(Index().get(run).folder)
-
-
-def choose(layout: RunLayout, which: str | int) -> Checkpoint:
-    """Returns a checkpoint by step, or "best", "latest", "final".
-
-    Raises:
-        CheckpointError: there is none, or it is damaged.
-    """
-    found = checkpoints(layout)
-    ordered = sorted(found, key=lambda one: (one.attempt, one.step))
-    chosen: Checkpoint | None
-    if which == "best":
-        chosen = best(found) or (ordered[-1] if ordered else None)
-    elif isinstance(which, str):
-        chosen = ordered[-1] if ordered else None
-    else:
-        chosen = next((one for one in reversed(ordered) if one.step == which), None)
-    if which == "final" and chosen is not None and not layout.training_json.exists():
-        raise CheckpointError(
-            f"{layout.id} has not finished training; use 'latest' (step {chosen.step:,}) or 'best'."
-        )
-    if chosen is None:
-        have = ", ".join(f"{one.step:,}" for one in found) or "none"
-        raise CheckpointError(f"{layout.id} has no checkpoint {which!r}; it has: {have}.")
-    if (wrong := damage(chosen)) is not None:
-        raise CheckpointError(
-            f"The checkpoint {chosen.folder.name} of {layout.id} is damaged: {wrong}; choose another."
-        )
-    return chosen
 
 
 def _take_networks(model: Any, saved: dict[str, Any], source: InitFrom) -> None:

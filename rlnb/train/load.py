@@ -7,10 +7,10 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from rlnb.errors import ExperimentError
+from rlnb.run.checkpoints import find_checkpoint
 from rlnb.run.experiment import ExperimentSpec
 from rlnb.run.layout import RunLayout
 from rlnb.run.record import read_record
-from rlnb.train.initial import choose
 from rlnb.train.model import build_bare_model
 from rlnb.train.snapshot import read_snapshot, restore_networks
 from rlnb.train.space_data import space_from_dict
@@ -35,7 +35,7 @@ def load_model(
         CheckpointError: there is no such checkpoint, or it is damaged.
         ExperimentError: the policy is made of classes that exist only in the notebook.
     """
-    checkpoint = choose(layout, which)
+    checkpoint = find_checkpoint(layout, which)
     saved = read_snapshot(checkpoint, envs=False)
     spec = spec or _recorded(layout)
     spaces = saved.state["spaces"]
@@ -61,7 +61,7 @@ def load_normalize(layout: RunLayout, venv: VecEnv, which: str | int = "best") -
         which: as in `load_model`; take the same.
     """
     spec = _recorded(layout)
-    saved = read_snapshot(choose(layout, which), envs=False)
+    saved = read_snapshot(find_checkpoint(layout, which), envs=False)
     if spec.normalize is None:
         return None
     wrapped = VecNormalize(venv, **{**spec.normalize, "training": False, "norm_reward": False})
@@ -71,7 +71,7 @@ def load_normalize(layout: RunLayout, venv: VecEnv, which: str | int = "best") -
 
 def load_weights(layout: RunLayout, which: str | int = "best") -> dict[str, torch.Tensor]:
     """Returns a checkpoint's policy as a state_dict."""
-    weights: dict[str, torch.Tensor] = read_snapshot(choose(layout, which), envs=False).tensors["policy"]
+    weights: dict[str, torch.Tensor] = read_snapshot(find_checkpoint(layout, which), envs=False).tensors["policy"]
     return weights
 
 
