@@ -54,7 +54,8 @@ def test_values_arrive_exactly(value: Any) -> None:
     arrived = eval(to_source(value, "x"))  # noqa: S307 — the point of the source is to be executed
     assert type(arrived) is type(value)
     assert arrived == value
-    assert repr(arrived) == repr(value)
+    if not isinstance(value, set | frozenset):  # whose order is no part of the value
+        assert repr(arrived) == repr(value)
 
 
 @pytest.mark.parametrize(
