@@ -52,6 +52,11 @@ class Helm:
         return self._wish.reason
 
     @property
+    def disk_full(self) -> bool:
+        """Whether the local disk was full when it was last looked at."""
+        return self._disk is not None
+
+    @property
     def halting(self) -> bool:
         """Whether the attempt is to end."""
         return self._wish.flag in (Flag.SUSPEND, Flag.STOP)

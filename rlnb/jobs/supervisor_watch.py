@@ -126,7 +126,9 @@ class AttemptWatch:
             # Nobody here asked: an interrupt reached the kernel, which has made its checkpoint and waits for its end.
             helm.want(Flag.SUSPEND, "training was interrupted by SIGINT")
         step = self._progress.step if self._progress else 0
-        if self._hung.held(phase is Phase.TRAINING and not helm.halting, key=step) > limits.hang:
+        # On a full disk training waits, and cannot write down that it does.
+        stepping = phase is Phase.TRAINING and not helm.halting and not helm.disk_full
+        if self._hung.held(stepping, key=step) > limits.hang:
             self._end_for(Wish.HANG, f"training has made no step since step {step} for {limits.hang:g} s")
         hours = (self.record.experiment or {}).get("max_hours")
         # Training ends by itself at its time limit; this is for one that does not come to it.

@@ -184,6 +184,16 @@ def test_a_hang_is_seen_ended_and_retried(runs):
     assert retry.data["evidence"] == "hang"
 
 
+def test_a_training_that_waits_for_room_on_the_disk_is_no_hang(runs, monkeypatch):
+    monkeypatch.setenv("RLNB_LEAST_FREE", "1e18")
+    # It cannot write down that it waits, so what it said last is that it trains.
+    hook = "def hook(step):\n    if step == 7:\n        time.sleep(2)"
+    layout = runs.make(f"from fake_trainer import *\n{hook}\ntrain(12, hook=hook, deaf=True)", limits=Limits(hang=0.6))
+    LocalExecutor().submit(layout)
+    status = runs.ended(layout)
+    assert (status.state, status.attempt) == (State.COMPLETED, 1)
+
+
 def test_slow_cells_before_training_are_no_hang(runs):
     layout = runs.make("import time\ntime.sleep(1.5)", "from fake_trainer import *\ntrain(3)", limits=Limits(hang=0.5))
     LocalExecutor().submit(layout)

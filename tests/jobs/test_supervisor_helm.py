@@ -51,10 +51,11 @@ def test_a_full_disk_pauses_and_free_space_releases(layout):
     helm = Helm(layout, least_free=1e18)
     helm.look_at_disk()
     assert (helm.flag, FlagReader(layout).read()) == (Flag.PAUSE, Flag.PAUSE)
+    assert helm.disk_full
     assert helm.reason.startswith("the local disk is full: ")
     helm.least_free = 1.0
     helm.look_at_disk()
-    assert (helm.flag, helm.reason) == (Flag.RUN, "")
+    assert (helm.flag, helm.reason, helm.disk_full) == (Flag.RUN, "", False)
 
 
 def test_a_full_disk_does_not_take_back_a_person_s_pause(layout):
