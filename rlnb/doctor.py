@@ -35,7 +35,13 @@ REQUIRED = (
     ("s3fs", "2025.2"),
     ("pyarrow", "16.0"),
 )
-OPTIONAL = (("jupyterlab", "4.4"), ("anywidget", "0.9.18"), ("mujoco", "3.1"), ("box2d", "2.3.10"), ("sb3-contrib", "2.6"))
+OPTIONAL = (
+    ("jupyterlab", "4.4"),
+    ("anywidget", "0.9.18"),
+    ("mujoco", "3.1"),
+    ("box2d", "2.3.10"),
+    ("sb3-contrib", "2.6"),
+)
 
 MIN_FREE_BYTES = 2_000_000_000
 SOCKET_PATH_LIMIT = 107
@@ -127,8 +133,15 @@ def _kernel() -> Check:
         remedy = "set XDG_RUNTIME_DIR to a folder of yours"
         return Check("kernel", Verdict.FAIL, f"the folder of kernel sockets cannot be used: {error}", remedy)
     if len(os.fsencode(folder)) + SOCKET_NAME > SOCKET_PATH_LIMIT:
-        return Check("kernel", Verdict.FAIL, f"{folder} is too long for a socket path", "set XDG_RUNTIME_DIR to a short path")
-    return Check("kernel", Verdict.OK, f"jobs use {sys.executable}, sockets in {folder}{_other_interpreter()}")
+        return Check(
+            "kernel",
+            Verdict.FAIL,
+            f"{folder} is too long for a socket path",
+            "set XDG_RUNTIME_DIR to a short path",
+        )
+    return Check(
+        "kernel", Verdict.OK, f"jobs use {sys.executable}, sockets in {folder}{_other_interpreter()}"
+    )
 
 
 def _other_interpreter() -> str:
@@ -167,7 +180,12 @@ def _home() -> Check:
             probe.unlink(missing_ok=True)
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        return Check("disk", Verdict.FAIL, f"{folder} cannot be written: {error.strerror}", "make room or set RLNB_HOME to a folder of yours")
+        return Check(
+            "disk",
+            Verdict.FAIL,
+            f"{folder} cannot be written: {error.strerror}",
+            "make room or set RLNB_HOME to a folder of yours",
+        )
     message = f"{free / 1e9:.1f} GB free in {folder}"
     if free < MIN_FREE_BYTES:
         remedy = f"free at least {MIN_FREE_BYTES / 1e9:.0f} GB or set RLNB_HOME to another disk"
@@ -191,7 +209,9 @@ def _store(url: str) -> Check:
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
     if result.error or not (result.writes and result.reads):
-        return Check(title, Verdict.FAIL, str(result.error or "a written object could not be read back"), remedy)
+        return Check(
+            title, Verdict.FAIL, str(result.error or "a written object could not be read back"), remedy
+        )
     fence = "is honoured" if result.exclusive else "is not honoured, so only the owning host resumes a run"
     if not result.deletes:
         return Check(title, Verdict.NOTE, f"writes and reads, but refuses deletes; exclusive create {fence}")
@@ -212,9 +232,15 @@ def _missing_parents(url: str) -> list[Path]:
 def _node() -> Check:
     node = shutil.which("node")
     if node is None:
-        return Check("Node", Verdict.NOTE, "is not installed; only building the JupyterLab extension from source needs it")
+        return Check(
+            "Node",
+            Verdict.NOTE,
+            "is not installed; only building the JupyterLab extension from source needs it",
+        )
     try:
-        version = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+        version = subprocess.run(
+            [node, "--version"], capture_output=True, text=True, timeout=10, check=True
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError) as error:
         return Check("Node", Verdict.NOTE, f"{node} does not run: {error}")
     return Check("Node", Verdict.OK, f"{version} at {node}")

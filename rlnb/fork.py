@@ -115,7 +115,9 @@ def derived(asked: RunRecord, run_id: str, *, kind: str, parent: str, step: int 
     )
 
 
-def start_copy(source: RunLayout, target: RunLayout, record: RunRecord, checkpoint: Checkpoint | None) -> None:
+def start_copy(
+    source: RunLayout, target: RunLayout, record: RunRecord, checkpoint: Checkpoint | None
+) -> None:
     """Writes the folder of a derived run: bundle and checkpoint first, run.yaml last."""
     shutil.copytree(source.bundle, target.bundle, symlinks=True)
     if source.init.exists():

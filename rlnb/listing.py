@@ -62,7 +62,9 @@ def _cell(name: str, value: Any) -> str:
         return ""
     if name == "created":
         return f"{str(value)[:16].replace('T', ' ')} UTC"
-    return f"{value:,}" if isinstance(value, int) else number(value) if isinstance(value, float) else str(value)
+    return (
+        f"{value:,}" if isinstance(value, int) else number(value) if isinstance(value, float) else str(value)
+    )
 
 
 def jobs(
@@ -181,7 +183,9 @@ def _state(state: str | State | None) -> State | None:
     if state is None:
         return None
     if state not in list(State):
-        raise UsageError(f"There is no state {str(state)!r}.{did_you_mean(str(state), map(str, State))} There are {', '.join(State)}.")
+        raise UsageError(
+            f"There is no state {str(state)!r}.{did_you_mean(str(state), map(str, State))} There are {', '.join(State)}."
+        )
     return State(state)
 
 
@@ -248,7 +252,9 @@ def _by_folder(folder: Path) -> Job:
     if folder.parent in (settings.runs_dir(), settings.cache_dir()):
         return Job(run_id, layout)
     if run_id != folder.name:
-        raise RunError(f"{folder} holds the run {run_id}; give the folder that name, which is how its files refer to it.")
+        raise RunError(
+            f"{folder} holds the run {run_id}; give the folder that name, which is how its files refer to it."
+        )
     return _known(run_id, "") or _pulled(str(folder), run_id)
 
 
@@ -264,7 +270,9 @@ def _visit(store: str) -> Iterator[Job]:
     from rlnb.run.storage import open_storage
 
     names = (entry.name for entry in open_storage(store).list(""))
-    ids = sorted({name.split("/")[0] for name in names if name.count("/") == 1 and name.endswith("/run.yaml")})
+    ids = sorted(
+        {name.split("/")[0] for name in names if name.count("/") == 1 and name.endswith("/run.yaml")}
+    )
     for run_id in ids:
         url = join_run_url(store, run_id)
         yield _known(run_id, url) or _pulled(url, run_id)

@@ -126,7 +126,11 @@ def _train_text(line: str) -> str:
     """A line of train.log for a person; long values (versions, the record) are left to who reads the file."""
     try:
         said = json.loads(line)
-        plain = {key: value for key, value in said.items() if isinstance(value, str | int | float) and key not in _SHOWN}
+        plain = {
+            key: value
+            for key, value in said.items()
+            if isinstance(value, str | int | float) and key not in _SHOWN
+        }
         more = ", ".join(f"{key} {value}" for key, value in plain.items())
         return f"{said['time']} {said['message']}" + (f" ({more})" if more else "")
     except (ValueError, KeyError, TypeError, AttributeError):

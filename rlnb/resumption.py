@@ -115,7 +115,9 @@ def _working_copy(
     if layout.root.exists():
         _put_aside(layout)
     pull(source.url, layout.root, what="all")
-    require_trust(layout, trust=trust, restored=True)  # what is executed is what was looked at, or trust was given
+    require_trust(
+        layout, trust=trust, restored=True
+    )  # what is executed is what was looked at, or trust was given
     return layout
 
 

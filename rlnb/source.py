@@ -98,7 +98,9 @@ class RunSource:
         """
         seen = self._observer.observe()
         if seen.status is None and not self.layout.root.is_dir():
-            raise RunNotFound(f"The run folder {self.layout.root} was removed; its store may still have the run.")
+            raise RunNotFound(
+                f"The run folder {self.layout.root} was removed; its store may still have the run."
+            )
         return seen
 
     def ask(self, verb: Verb, *, timeout: float | None = None, **args: Any) -> Acknowledgement:

@@ -52,7 +52,9 @@ def check_source(source: InitFrom | None) -> list[Finding]:
         if (settings.runs_dir() / parent.id).is_dir():
             find_checkpoint(parent.layout, source.step)
     except RunNotFound as error:
-        message = str(error) if "init_from" in str(error) else f"init_from={source.run!r} names no run. {error}"
+        message = (
+            str(error) if "init_from" in str(error) else f"init_from={source.run!r} names no run. {error}"
+        )
         return [Finding(Level.ERROR, "init_from", message)]
     except RlnbError as error:
         return [Finding(Level.ERROR, "init_from", f"init_from: {error}")]

@@ -29,13 +29,17 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
         add_json(parser)
         parser.set_defaults(run=change, verb=verb)
 
-    resume = commands.add_parser("resume", help="let a paused run go on, or start a new attempt of one that ended early")
+    resume = commands.add_parser(
+        "resume", help="let a paused run go on, or start a new attempt of one that ended early"
+    )
     add_run(resume)
     resume.add_argument(
         "--takeover", action="store_true",
         help="resume here although another machine ran it and the store cannot fence it off",
     )  # fmt: skip
-    resume.add_argument("--trust", action="store_true", help="run a bundle that is not in this machine's index")
+    resume.add_argument(
+        "--trust", action="store_true", help="run a bundle that is not in this machine's index"
+    )
     resume.add_argument("--timeout", type=seconds, help="seconds to wait for the acknowledgement")
     resume.add_argument("--wait", action="store_true", help="follow the run to its end")
     add_json(resume)
@@ -43,7 +47,9 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
 
     fork = commands.add_parser("fork", help="start a new run from a checkpoint of this one")
     add_run(fork)
-    fork.add_argument("--step", type=count, help="the checkpoint at or before this step (default: the newest)")
+    fork.add_argument(
+        "--step", type=count, help="the checkpoint at or before this step (default: the newest)"
+    )
     fork.add_argument(
         "-c", "--change", action="append", default=[], metavar="NAME=VALUE",
         help="an experiment setting that differs, e.g. learning_rate=1e-4; repeatable",
@@ -56,7 +62,9 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
 
     wait = commands.add_parser("wait", help="wait until the run rests; exit with 1 if it failed")
     add_run(wait)
-    wait.add_argument("--timeout", type=seconds, help="give up (exit code 2) after this many seconds; the job goes on")
+    wait.add_argument(
+        "--timeout", type=seconds, help="give up (exit code 2) after this many seconds; the job goes on"
+    )
     add_json(wait)
     wait.set_defaults(run=wait_run)
 
@@ -82,7 +90,9 @@ def fork_run(arguments: argparse.Namespace) -> int:
     changes = dict(parse_parameter(text, example="-c learning_rate=1e-4") for text in arguments.change)
     if "step" in changes:
         raise UsageError("step is not an experiment setting; write --step.")
-    job = named_run(arguments).fork(step=arguments.step, store=arguments.store, trust=arguments.trust, **changes)
+    job = named_run(arguments).fork(
+        step=arguments.step, store=arguments.store, trust=arguments.trust, **changes
+    )
     if arguments.wait:
         return _wait(job, as_json=arguments.json)
     if arguments.json:

@@ -49,7 +49,9 @@ def follow(job: Job, *, quiet: bool = False, timeout: float | None = None) -> in
     finally:
         line.close()
     if seen.status is not None and seen.status.upload_pending and seen.status.store != "ok":
-        print(f"rlnb: the store is {seen.status.store}; what it lacks is sent when it answers.", file=sys.stderr)
+        print(
+            f"rlnb: the store is {seen.status.store}; what it lacks is sent when it answers.", file=sys.stderr
+        )
     if job.failed:
         raise JobFailed(job.failure_text(), job)
     return OK

@@ -35,14 +35,19 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
     logs.add_argument("-f", "--follow", action="store_true", help="go on until the run rests")
     logs.add_argument("-n", "--lines", type=count, default=0, help="only the last lines (default: all)")
     logs.add_argument(
-        "--log", default="all", choices=("all", "train", "stdout", "events", "supervisor"), help="which log (default: all)"
+        "--log",
+        default="all",
+        choices=("all", "train", "stdout", "events", "supervisor"),
+        help="which log (default: all)",
     )
     add_json(logs)
     logs.set_defaults(run=show_logs)
 
     metrics = commands.add_parser("metrics", help="the run's metric rows, one history")
     add_run(metrics)
-    metrics.add_argument("-n", "--lines", type=count, default=20, help="the last rows only; 0 shows all (default 20)")
+    metrics.add_argument(
+        "-n", "--lines", type=count, default=20, help="the last rows only; 0 shows all (default 20)"
+    )
     metrics.add_argument("-k", "--kind", default="train", help="train, episode, … or all (default train)")
     metrics.add_argument("--csv", action="store_true", help="print CSV of all columns")
     add_json(metrics)
@@ -50,7 +55,9 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
 
     inspect = commands.add_parser("inspect", help="evaluate an expression inside the running job")
     add_run(inspect)
-    inspect.add_argument("expression", nargs="?", help="a Python expression; without it, what can be seen is listed")
+    inspect.add_argument(
+        "expression", nargs="?", help="a Python expression; without it, what can be seen is listed"
+    )
     add_json(inspect)
     inspect.set_defaults(run=inspect_run)
 
@@ -74,7 +81,9 @@ def list_jobs(arguments: argparse.Namespace) -> int:
     elif arguments.state or arguments.tag or arguments.group:
         print("No runs like that; `rlnb jobs` lists all.")
     else:
-        print("No runs. `rlnb promote NOTEBOOK` starts one; `rlnb index rebuild FOLDER` finds those of a store.")
+        print(
+            "No runs. `rlnb promote NOTEBOOK` starts one; `rlnb index rebuild FOLDER` finds those of a store."
+        )
     return OK
 
 
@@ -125,7 +134,10 @@ def show_metrics(arguments: argparse.Namespace) -> int:
     if arguments.lines:
         frame = frame.tail(arguments.lines)
     if arguments.json:
-        rows = [{str(key): value for key, value in row.items() if value == value} for row in frame.to_dict("records")]
+        rows = [
+            {str(key): value for key, value in row.items() if value == value}
+            for row in frame.to_dict("records")
+        ]
         print_json(rows)
     elif arguments.csv:
         frame.to_csv(sys.stdout, index=False)
@@ -133,7 +145,11 @@ def show_metrics(arguments: argparse.Namespace) -> int:
         print(f"{job.id} has no rows of kind {arguments.kind!r} yet.")
     else:
         hidden = [name for name in ("kind", "time", "attempt") if name in frame.columns]
-        print(frame.drop(columns=hidden).to_string(index=False, float_format=lambda value: f"{value:.4g}", na_rep=""))
+        print(
+            frame.drop(columns=hidden).to_string(
+                index=False, float_format=lambda value: f"{value:.4g}", na_rep=""
+            )
+        )
     return OK
 
 
@@ -145,7 +161,10 @@ def inspect_run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json(names)
         else:
-            print("\n".join(f"{name}: {kind}" for name, kind in dict(names).items()) or "Nothing can be seen yet.")
+            print(
+                "\n".join(f"{name}: {kind}" for name, kind in dict(names).items())
+                or "Nothing can be seen yet."
+            )
         return OK
     value = job.inspect(arguments.expression)
     if arguments.json:

@@ -27,15 +27,26 @@ class Parser(argparse.ArgumentParser):
         if "invalid choice: " in message:
             argument = message.split(": ", 1)[0].removeprefix("argument ")
             word = message.split("invalid choice: ", 1)[1].split("(")[0].strip().strip("'\"")
-            choices = [name.strip().strip("'\"") for name in message.split("choose from ", 1)[-1].rstrip(")").split(",")]
-            what = f"a command of {self.prog}" if argument in ("COMMAND", "ACTION") else f"possible for {argument}"
-            message = f"{word!r} is not {what}.{did_you_mean(word, choices)} `{self.prog} --help` lists what is."
+            choices = [
+                name.strip().strip("'\"")
+                for name in message.split("choose from ", 1)[-1].rstrip(")").split(",")
+            ]
+            what = (
+                f"a command of {self.prog}"
+                if argument in ("COMMAND", "ACTION")
+                else f"possible for {argument}"
+            )
+            message = (
+                f"{word!r} is not {what}.{did_you_mean(word, choices)} `{self.prog} --help` lists what is."
+            )
         raise UsageError(message if self.prog == "rlnb" else f"{self.prog.removeprefix('rlnb ')}: {message}")
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Returns the parser of every command; each subparser carries its function as `run`."""
-    parser = Parser(prog="rlnb", description="Promote notebooks to detached training jobs, and look after them.")
+    parser = Parser(
+        prog="rlnb", description="Promote notebooks to detached training jobs, and look after them."
+    )
     parser.add_argument("--version", action="store_true", help="print rlnb's version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in (promotion, inspection, control, tools):

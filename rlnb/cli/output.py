@@ -23,7 +23,9 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Adds the argument that names a run."""
-    parser.add_argument("run_name", metavar="RUN", help="id, unique start of an id, name, folder or URL of a run")
+    parser.add_argument(
+        "run_name", metavar="RUN", help="id, unique start of an id, name, folder or URL of a run"
+    )
 
 
 def named_run(arguments: argparse.Namespace) -> Job:

@@ -33,16 +33,30 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
         "-p", "--parameter", action="append", default=[], metavar="NAME=VALUE",
         help="set a name of the cell tagged 'parameters'; VALUE is a Python literal, else text; repeatable",
     )  # fmt: skip
-    parser.add_argument("--store", default="./runs", help="folder or URL the run is mirrored to (default ./runs)")
-    parser.add_argument("--experiment", metavar="NAME", help="which promote() call trains, when there are several")
+    parser.add_argument(
+        "--store", default="./runs", help="folder or URL the run is mirrored to (default ./runs)"
+    )
+    parser.add_argument(
+        "--experiment", metavar="NAME", help="which promote() call trains, when there are several"
+    )
     parser.add_argument("--name", help="name of the run (default: the experiment's)")
     parser.add_argument("--tag", action="append", default=[], help="a tag of the run; repeatable")
-    parser.add_argument("--env", action="append", default=[], metavar="NAME", help="an environment variable the job may see")
-    parser.add_argument("--include", action="append", default=[], metavar="PATH", help="a further file of the bundle")
-    parser.add_argument("--retries", type=count, help="attempts after the first that a failing job gets (default 3)")
-    parser.add_argument("--new", action="store_true", help="start another run even if the same one lives or completed")
+    parser.add_argument(
+        "--env", action="append", default=[], metavar="NAME", help="an environment variable the job may see"
+    )
+    parser.add_argument(
+        "--include", action="append", default=[], metavar="PATH", help="a further file of the bundle"
+    )
+    parser.add_argument(
+        "--retries", type=count, help="attempts after the first that a failing job gets (default 3)"
+    )
+    parser.add_argument(
+        "--new", action="store_true", help="start another run even if the same one lives or completed"
+    )
     parser.add_argument("--no-check", action="store_true", help="skip the checks before the job starts")
-    parser.add_argument("--wait", action="store_true", help="show progress until the job ends; exit with 1 if it failed")
+    parser.add_argument(
+        "--wait", action="store_true", help="show progress until the job ends; exit with 1 if it failed"
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -74,7 +88,9 @@ def run(arguments: argparse.Namespace) -> int:
             print_json({"run": job.url, "id": job.id})
         else:
             state = job.state
-            print(f"{job.id} is {state.value}" + ("; it does not need this terminal." if state.living else "."))
+            print(
+                f"{job.id} is {state.value}" + ("; it does not need this terminal." if state.living else ".")
+            )
             print(f"  rlnb show {job.id}\n  rlnb logs -f {job.id}\n  rlnb wait {job.id}")
         return OK
     code = follow(job, quiet=arguments.json)

@@ -11,15 +11,21 @@ from rlnb.cli.output import JOB_FAILED, OK, USAGE, add_json, add_run, named_run,
 
 def register(commands: argparse._SubParsersAction[Any]) -> None:
     """Adds the commands."""
-    verify = commands.add_parser("verify", help="run a run again from its bundle and compare the final weights")
+    verify = commands.add_parser(
+        "verify", help="run a run again from its bundle and compare the final weights"
+    )
     add_run(verify)
-    verify.add_argument("--trust", action="store_true", help="run a bundle that is not in this machine's index")
+    verify.add_argument(
+        "--trust", action="store_true", help="run a bundle that is not in this machine's index"
+    )
     verify.add_argument("--keep", action="store_true", help="keep the scratch run for looking at")
     verify.add_argument("--timeout", type=seconds, help="seconds the second run may take")
     add_json(verify)
     verify.set_defaults(run=verify_run)
 
-    reconcile = commands.add_parser("reconcile", help="find runs whose supervisor is gone, say so, and clean up after them")
+    reconcile = commands.add_parser(
+        "reconcile", help="find runs whose supervisor is gone, say so, and clean up after them"
+    )
     reconcile.add_argument("--resume", action="store_true", help="also start a new attempt of each")
     add_json(reconcile)
     reconcile.set_defaults(run=reconcile_runs)
@@ -27,11 +33,15 @@ def register(commands: argparse._SubParsersAction[Any]) -> None:
     index = commands.add_parser("index", help="the local list of runs")
     actions = index.add_subparsers(dest="action", metavar="ACTION", required=True)
     rebuild = actions.add_parser("rebuild", help="make the list anew from run folders")
-    rebuild.add_argument("folders", nargs="*", type=Path, help="stores to look in besides this machine's working copies")
+    rebuild.add_argument(
+        "folders", nargs="*", type=Path, help="stores to look in besides this machine's working copies"
+    )
     add_json(rebuild)
     rebuild.set_defaults(run=rebuild_index)
 
-    doctor = commands.add_parser("doctor", help="check interpreter, packages, kernel, JupyterLab, store, disk and Node")
+    doctor = commands.add_parser(
+        "doctor", help="check interpreter, packages, kernel, JupyterLab, store, disk and Node"
+    )
     doctor.add_argument("--store", help="the store to try (default ./runs)")
     add_json(doctor)
     doctor.set_defaults(run=examine_machine)
@@ -46,7 +56,9 @@ def verify_run(arguments: argparse.Namespace) -> int:
     """`rlnb verify RUN`: 0 equal, 1 not equal."""
     from rlnb.verify import verify
 
-    result = verify(named_run(arguments), trust=arguments.trust, keep=arguments.keep, timeout=arguments.timeout)
+    result = verify(
+        named_run(arguments), trust=arguments.trust, keep=arguments.keep, timeout=arguments.timeout
+    )
     if arguments.json:
         print_json(result.to_dict())
     else:

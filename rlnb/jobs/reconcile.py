@@ -65,7 +65,11 @@ def reconcile(folder: Path | None = None) -> list[Reconciled]:
             found.append(Reconciled(layout, f"{layout.id} was lost{what}; it can be resumed.", ended))
         elif not state.living and _is_unsent(layout) and not survivors(layout):
             _send_the_rest(layout)
-            found.append(Reconciled(layout, f"{layout.id} is {state}, but not all of it was uploaded; that goes on now."))
+            found.append(
+                Reconciled(
+                    layout, f"{layout.id} is {state}, but not all of it was uploaded; that goes on now."
+                )
+            )
     return found
 
 

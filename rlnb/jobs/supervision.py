@@ -39,7 +39,13 @@ class Supervision:
     """
 
     def __init__(
-        self, layout: RunLayout, record: RunRecord, held: Claim, signals: Signals, *, environ: Mapping[str, str]
+        self,
+        layout: RunLayout,
+        record: RunRecord,
+        held: Claim,
+        signals: Signals,
+        *,
+        environ: Mapping[str, str],
     ) -> None:
         self.layout, self.record, self.signals, self.environ = layout, record, signals, environ
         self.claim = held
@@ -66,7 +72,9 @@ class Supervision:
         self._record()
         verdict = self._attempts()
         self.voice.tell(
-            str(verdict.state), verdict.evidence.message or str(verdict.state), evidence=str(verdict.evidence.kind)
+            str(verdict.state),
+            verdict.evidence.message or str(verdict.state),
+            evidence=str(verdict.evidence.kind),
         )
         self.voice.say(state=verdict.state, reason=verdict.evidence.message, evidence=verdict.evidence)
         self.queue.leave()
@@ -179,7 +187,9 @@ class Supervision:
         newest = "" if step is None else f"; the checkpoint at step {step} is the newest"
         if self.helm.flag is Flag.STOP:
             return Verdict(State.STOPPED, Evidence(EndKind.STOPPED, f"stopped while no attempt ran{newest}"))
-        return Verdict(State.SUSPENDED, Evidence(EndKind.SUSPENDED, f"suspended while no attempt ran{newest}"))
+        return Verdict(
+            State.SUSPENDED, Evidence(EndKind.SUSPENDED, f"suspended while no attempt ran{newest}")
+        )
 
     def _look(self) -> bool:
         """One round of what is due in every state; returns whether it was time for a heartbeat."""

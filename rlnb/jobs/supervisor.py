@@ -57,7 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if ended:
             names = ", ".join(f"{role} {pid}" for pid, role in ended.items())
-            supervision.voice.tell("survivors_ended", f"Ended what an earlier attempt had left running: {names}.")
+            supervision.voice.tell(
+                "survivors_ended", f"Ended what an earlier attempt had left running: {names}."
+            )
         supervision.run(started_ns=started_ns)
     except Superseded as error:
         supervision.abandon(str(error))

@@ -98,7 +98,9 @@ class Helm:
             stamp = asked.id.split("-", 1)[0]
             if stamp.isdigit() and int(stamp) < before_ns:
                 fresh = asked.verb in (Verb.RESUME, Verb.INSPECTED, Verb.NOTE)
-                message = "the run was resumed" if fresh else "too late: the run was resumed after it was asked"
+                message = (
+                    "the run was resumed" if fresh else "too late: the run was resumed after it was asked"
+                )
                 self._acknowledge(asked, ok=fresh, message=message)
 
     def hear(self, events: EventLog, *, trained: bool, thoroughly: bool = True) -> None:

@@ -95,7 +95,11 @@ class MirrorKeeper:
             self._note_exit(code, now, ended=ended)
         if self._terminated_at is not None and now - self._terminated_at > _PATIENCE:
             self._signal(signal.SIGKILL)
-        if self._popen is None and not (self.done or self.superseded or self.gave_up) and now >= self._again_at:
+        if (
+            self._popen is None
+            and not (self.done or self.superseded or self.gave_up)
+            and now >= self._again_at
+        ):
             self._start()
 
     def end(self) -> None:

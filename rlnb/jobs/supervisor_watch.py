@@ -164,4 +164,8 @@ class AttemptWatch:
 
     def _worker_report(self) -> dict[str, Any] | None:
         report = read_json(self.layout.worker_json)
-        return report if report and report.get("attempt") == self.processes.attempt and "outcome" in report else None
+        return (
+            report
+            if report and report.get("attempt") == self.processes.attempt and "outcome" in report
+            else None
+        )

@@ -202,7 +202,9 @@ def _halted(word: str, end: AttemptEnd, cause: Evidence) -> str:
     if end.at_safe_point:
         return f"{word} at a checkpoint" + ("" if end.step is None else f", step {end.step}")
     newest = (
-        "there is no checkpoint" if end.step is None else f"the newest checkpoint, step {end.step}, is the final one"
+        "there is no checkpoint"
+        if end.step is None
+        else f"the newest checkpoint, step {end.step}, is the final one"
     )
     if (end.worker or {}).get("outcome") in ("cell_error", "kernel_died"):
         # As when a scheduler's signal has ended the environments' processes, too.

@@ -257,5 +257,7 @@ def find_checkpoint(layout: RunLayout, which: str | int) -> Checkpoint:
             f"{layout.id} has not finished training; use 'latest' (step {chosen.step:,}) or 'best'."
         )
     if (wrong := damage(chosen)) is not None:
-        raise CheckpointError(f"The checkpoint {chosen.folder.name} of {layout.id} is damaged: {wrong}; choose another.")
+        raise CheckpointError(
+            f"The checkpoint {chosen.folder.name} of {layout.id} is damaged: {wrong}; choose another."
+        )
     return chosen

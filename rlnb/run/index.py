@@ -115,11 +115,15 @@ class Index:
         sql = f"{_SELECT}{where} ORDER BY created DESC, id DESC" + (" LIMIT ?" if limit is not None else "")
         try:
             with self._connect() as connection:
-                found = connection.execute(sql, (*arguments, *([limit] if limit is not None else ()))).fetchall()
+                found = connection.execute(
+                    sql, (*arguments, *([limit] if limit is not None else ()))
+                ).fetchall()
         except IndexUnusable:
             places = (settings.runs_dir(), settings.cache_dir())
             read = [row for row in read_folders(places) if tag is None or tag in row.tags]
-            return [row for row in read if all(getattr(row, name) == value for name, value in given.items())][:limit]
+            return [row for row in read if all(getattr(row, name) == value for name, value in given.items())][
+                :limit
+            ]
         return [_decode(row) for row in found]
 
     def get(self, text: str) -> IndexRow:
@@ -158,7 +162,9 @@ class Index:
         with self._connect() as connection:
             connection.execute("DELETE FROM runs")
         for row in found:
-            self.upsert(row.id, **{name: value for name, value in vars(row).items() if name not in ("id", "updated")})
+            self.upsert(
+                row.id, **{name: value for name, value in vars(row).items() if name not in ("id", "updated")}
+            )
         return len(found)
 
     def trust(self, bundle_sha: str) -> None:

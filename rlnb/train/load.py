@@ -71,7 +71,9 @@ def load_normalize(layout: RunLayout, venv: VecEnv, which: str | int = "best") -
 
 def load_weights(layout: RunLayout, which: str | int = "best") -> dict[str, torch.Tensor]:
     """Returns a checkpoint's policy as a state_dict."""
-    weights: dict[str, torch.Tensor] = read_snapshot(find_checkpoint(layout, which), envs=False).tensors["policy"]
+    weights: dict[str, torch.Tensor] = read_snapshot(find_checkpoint(layout, which), envs=False).tensors[
+        "policy"
+    ]
     return weights
 
 

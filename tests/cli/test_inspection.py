@@ -41,7 +41,13 @@ def test_show_has_the_promised_keys(rlnb, run):
     EventLog(run.layout).append("note", "hello", step=3)
     write_json(
         run.layout.training_json,
-        {"step": 2000, "return_mean": 12.5, "weights_sha256": "ab" * 32, "exact_resume": True, "ended_by": "total_timesteps"},
+        {
+            "step": 2000,
+            "return_mean": 12.5,
+            "weights_sha256": "ab" * 32,
+            "exact_resume": True,
+            "ended_by": "total_timesteps",
+        },
     )
     code, out, _ = rlnb("show", "7f3a", "--json")
     shown = json.loads(out)

@@ -29,7 +29,10 @@ def test_the_parser_has_no_other_commands():
 def test_bad_usage_is_one_sentence_and_2(rlnb):
     code, out, err = rlnb("promot", "x.ipynb")
     assert (code, out) == (2, "")
-    assert err == "rlnb: 'promot' is not a command of rlnb. Did you mean 'promote'? `rlnb --help` lists what is.\n"
+    assert (
+        err
+        == "rlnb: 'promot' is not a command of rlnb. Did you mean 'promote'? `rlnb --help` lists what is.\n"
+    )
 
 
 def test_without_a_command_help_is_shown(rlnb):
@@ -96,7 +99,9 @@ def test_a_fault_of_our_own_is_a_sentence_unless_asked_for(rlnb, monkeypatch):
 
 
 def test_python_m_rlnb_is_the_command_line():
-    shown = subprocess.run([sys.executable, "-m", "rlnb", "jobs", "--json"], capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        [sys.executable, "-m", "rlnb", "jobs", "--json"], capture_output=True, text=True, check=True
+    )
     assert shown.stdout == "[]\n"
 
 

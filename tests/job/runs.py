@@ -18,12 +18,24 @@ from rlnb.testing.synthetic_run import SyntheticRun
 
 def write_small_bundle(layout: RunLayout, source: str = "pass") -> None:
     """Writes a bundle with a notebook of one cell and its manifest."""
-    cell = {"cell_type": "code", "id": "a", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
+    cell = {
+        "cell_type": "code",
+        "id": "a",
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+        "source": source,
+    }
     notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     data = json.dumps(notebook).encode()
     layout.bundle.mkdir(parents=True, exist_ok=True)
     layout.bundle_notebook.write_bytes(data)
-    entry = {"name": "notebook.ipynb", "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(), "why": "rlnb"}
+    entry = {
+        "name": "notebook.ipynb",
+        "bytes": len(data),
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "why": "rlnb",
+    }
     write_json(layout.bundle_files, {"format": 1, "notebook": "lander.ipynb", "files": [entry]})
 
 
@@ -35,7 +47,9 @@ class Maker:
 
     def __call__(self, run_id: str | None = None, *, folder=None, **options) -> SyntheticRun:
         self.count += 1
-        layout = RunLayout((folder or settings.runs_dir()) / (run_id or f"exp-2026-11-30-lander-{self.count:04x}"))
+        layout = RunLayout(
+            (folder or settings.runs_dir()) / (run_id or f"exp-2026-11-30-lander-{self.count:04x}")
+        )
         run = SyntheticRun(layout, **options)
         write_small_bundle(layout)
         self.list(run)

@@ -30,7 +30,9 @@ def test_the_newest_checkpoint_at_or_before_the_step_is_chosen(run):
     assert choose_checkpoint(run.layout, None).step == 3_000
     assert choose_checkpoint(run.layout, 2_500).step == 2_000
     assert choose_checkpoint(run.layout, 1_000).step == 1_000
-    with pytest.raises(CheckpointError, match=r"no valid checkpoint at or before step 999; it has: 1,000, 2,000, 3,000"):
+    with pytest.raises(
+        CheckpointError, match=r"no valid checkpoint at or before step 999; it has: 1,000, 2,000, 3,000"
+    ):
         choose_checkpoint(run.layout, 999)
 
 

@@ -199,14 +199,23 @@ def test_logs_come_whole_or_by_the_last_lines(run):
     job = handle(run)
     assert str(job.logs(log="stdout")) == "one\ntwo\nthree"
     assert repr(job.logs(2, log="stdout")) == "two\nthree"
-    with pytest.raises(UsageError, match="There is no log 'out'; there are all, train, stdout, events, supervisor"):
+    with pytest.raises(
+        UsageError, match="There is no log 'out'; there are all, train, stdout, events, supervisor"
+    ):
         job.logs(log="out")
     assert "note at step 7: hello" in job.logs()
 
 
 def test_training_s_log_is_lines_for_a_person(run):
     run.begin()
-    line = {"time": "2026-11-30T10:00:00.000Z", "level": "info", "attempt": 1, "message": "paused", "step": 7, "conditions": {"torch": "2"}}
+    line = {
+        "time": "2026-11-30T10:00:00.000Z",
+        "level": "info",
+        "attempt": 1,
+        "message": "paused",
+        "step": 7,
+        "conditions": {"torch": "2"},
+    }
     run.layout.train_log.write_text(json.dumps(line) + "\n{torn")
     assert str(handle(run).logs(log="train")) == "2026-11-30T10:00:00.000Z paused (attempt 1, step 7)\n{torn"
 

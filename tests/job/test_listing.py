@@ -139,9 +139,13 @@ def test_a_run_whose_folder_was_removed_is_said_to_be_gone(make_run):
     run.begin()
     handle = job("aaaa")
     shutil.rmtree(run.layout.root)
-    with pytest.raises(RunNotFound, match="The run folder .*aaaa was removed; its store may still have the run"):
+    with pytest.raises(
+        RunNotFound, match="The run folder .*aaaa was removed; its store may still have the run"
+    ):
         handle.wait(timeout=5)
-    with pytest.raises(RunNotFound, match="was removed, and its store does not help .*`rlnb index rebuild` takes"):
+    with pytest.raises(
+        RunNotFound, match="was removed, and its store does not help .*`rlnb index rebuild` takes"
+    ):
         job("aaaa")
     assert jobs().rows()[0]["state"] == "lost"
     assert "unreadable" in repr(handle)

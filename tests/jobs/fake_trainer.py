@@ -25,12 +25,21 @@ def newest() -> int:
 
 
 def checkpoint(step: int) -> None:
-    about = {"format": 1, "step": step, "attempt": job.attempt, "files": [], "weights_sha256": "0", "exact": True}
+    about = {
+        "format": 1,
+        "step": step,
+        "attempt": job.attempt,
+        "files": [],
+        "weights_sha256": "0",
+        "exact": True,
+    }
     write_json(layout.checkpoint(step, job.attempt) / "manifest.json", {**about, "time": time.time()})
 
 
 def say(phase: Phase, step: int, total: int) -> None:
-    write_progress(layout, Progress(phase, job.attempt, step, total, return_mean=float(step), checkpoint=newest()))
+    write_progress(
+        layout, Progress(phase, job.attempt, step, total, return_mean=float(step), checkpoint=newest())
+    )
 
 
 def interrupted() -> bool:

@@ -123,7 +123,9 @@ def test_what_escaped_without_a_mark_is_ended_by_a_resume_too(runs):
     strays = descendants(supervisor(layout)) - marked(layout.root)
     strays = {pid for pid in strays if "sleep" in Path(f"/proc/{pid}/comm").read_text()}
     assert len(strays) == 1
-    wait_until(lambda: strays <= {r.identity.pid for r in recorded_processes(layout)}, "the record of the stray")
+    wait_until(
+        lambda: strays <= {r.identity.pid for r in recorded_processes(layout)}, "the record of the stray"
+    )
     os.kill(supervisor(layout), signal.SIGKILL)
     wait_until(lambda: observe(layout).state is State.LOST, "the loss")
     LocalExecutor().submit(layout)

@@ -31,7 +31,9 @@ def test_submit_returns_at_once_and_leaves_no_child(runs):
     assert owner["rlnb"] == __version__
     # A session of its own, and nobody's child: this process may end and be waited for.
     assert os.getsid(owner["pid"]) not in (os.getsid(0), 0)
-    assert owner["pid"] not in {int(p) for p in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+    assert owner["pid"] not in {
+        int(p) for p in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    }
     runs.until_state(layout, State.STARTING)
     assert executor.poll(layout).state is State.STARTING
     executor.stop(layout)
@@ -63,20 +65,26 @@ def test_only_one_of_two_submits_wins(runs):
         thread.join()
     assert [r for r in results if isinstance(r, int)] == [1]
     losers = [str(r) for r in results if not isinstance(r, int)]
-    assert all("was just started by somebody else" in text or "is running: attempt 1" in text for text in losers)
+    assert all(
+        "was just started by somebody else" in text or "is running: attempt 1" in text for text in losers
+    )
 
 
 def test_a_setting_that_is_no_number_is_told_before_anything_starts(runs, monkeypatch):
     layout = runs.make("pass")
     monkeypatch.setenv("RLNB_HEARTBEAT", "often")
-    with pytest.raises(UsageError, match="RLNB_HEARTBEAT='often' is not a number of 0 or more; correct or unset"):
+    with pytest.raises(
+        UsageError, match="RLNB_HEARTBEAT='often' is not a number of 0 or more; correct or unset"
+    ):
         LocalExecutor().submit(layout)
     assert not layout.attempts.exists()
 
 
 def test_what_is_no_run_folder_is_refused_with_the_reason(tmp_path):
     layout = RunLayout(tmp_path / "nothing")
-    with pytest.raises(RunError, match=r"The supervisor of nothing did not start \(RunNotFound: .* has no run.yaml"):
+    with pytest.raises(
+        RunError, match=r"The supervisor of nothing did not start \(RunNotFound: .* has no run.yaml"
+    ):
         LocalExecutor().submit(layout)
 
 
@@ -86,7 +94,9 @@ def test_another_machine_s_run_is_not_taken_without_a_word(runs):
     owner = read_json(layout.attempt(1))
     assert owner is not None
     write_json(layout.attempt(1), {**owner, "host": "elsewhere"})
-    with pytest.raises(RunError, match="belongs to elsewhere, which cannot be asked from here whether attempt 1 still runs"):
+    with pytest.raises(
+        RunError, match="belongs to elsewhere, which cannot be asked from here whether attempt 1 still runs"
+    ):
         LocalExecutor().submit(layout)
     assert LocalExecutor().submit(layout, takeover=True) == 2
 
@@ -94,7 +104,9 @@ def test_another_machine_s_run_is_not_taken_without_a_word(runs):
 def test_a_newer_attempt_in_the_store_fences_this_machine_off(runs):
     layout = runs.make("from fake_trainer import *\ntrain(100_000)")
     record = read_record(layout)
-    write_record(layout, record.__class__(**{**record.__dict__, "store": {**record.store, "exclusive": True}}))
+    write_record(
+        layout, record.__class__(**{**record.__dict__, "store": {**record.store, "exclusive": True}})
+    )
     LocalExecutor().submit(layout)
     runs.until_step(layout, 3)
     stored = runs.store / layout.id / "attempts"
@@ -110,4 +122,6 @@ def test_a_newer_attempt_in_the_store_fences_this_machine_off(runs):
         time.sleep(0.05)
     status = read_status(layout)
     assert (status.state, status.evidence.kind) == (State.LOST, EndKind.SUPERSEDED)
-    assert status.reason.startswith(f"the store holds a newer attempt of {layout.id} than 1; it goes on there.")
+    assert status.reason.startswith(
+        f"the store holds a newer attempt of {layout.id} than 1; it goes on there."
+    )

@@ -46,7 +46,6 @@ def worker(layout) -> int:
     return next(row["pid"] for row in processes if row["role"] == "worker")
 
 
-
 def test_pause_keeps_the_kernel_and_resume_goes_on(runs):
     layout = start(runs)
     assert ask(layout, Verb.PAUSE).ok
@@ -91,7 +90,9 @@ def test_stop_is_final_at_a_safe_point(runs):
 
 
 def test_a_training_that_does_not_listen_is_ended_after_the_grace_time(runs):
-    layout = start(runs, "from fake_trainer import *\ntrain(100_000, deaf=True)", limits=Limits(grace=0.5), step=12)
+    layout = start(
+        runs, "from fake_trainer import *\ntrain(100_000, deaf=True)", limits=Limits(grace=0.5), step=12
+    )
     ask(layout, Verb.STOP)
     status = runs.until_state(layout, State.STOPPED)
     newest = newest_step(layout)  # not a folder that it was just filling
@@ -142,10 +143,14 @@ def test_a_signal_to_everybody_suspends_too(runs):
 
 def test_a_stop_is_heard_while_a_retry_is_waited_for(runs):
     crash = "def hook(step):\n    if step == 7:\n        raise OSError('again')"
-    layout = runs.make(f"from fake_trainer import *\n{crash}\ntrain(12, every=5, hook=hook)", limits=Limits(backoff=600))
+    layout = runs.make(
+        f"from fake_trainer import *\n{crash}\ntrain(12, every=5, hook=hook)", limits=Limits(backoff=600)
+    )
     LocalExecutor().submit(layout)
     reason = runs.until_state(layout, State.QUEUED).reason
-    assert reason.startswith("retry 1 of 3 in 60 s, from the checkpoint at step 5: cell 1 raised OSError: again")
+    assert reason.startswith(
+        "retry 1 of 3 in 60 s, from the checkpoint at step 5: cell 1 raised OSError: again"
+    )
     assert ask(layout, Verb.STOP).ok
     status = runs.ended(layout)
     assert (status.state, status.attempt) == (State.STOPPED, 1)
@@ -175,7 +180,9 @@ def test_a_full_disk_pauses_and_goes_on_by_itself(runs, monkeypatch, tmp_path):
 
 def test_a_hang_is_seen_ended_and_retried(runs):
     hook = "def hook(step):\n    if step == 7 and job.attempt == 1:\n        time.sleep(600)"
-    layout = runs.make(f"from fake_trainer import *\n{hook}\ntrain(12, hook=hook)", limits=Limits(hang=0.6, backoff=0.05))
+    layout = runs.make(
+        f"from fake_trainer import *\n{hook}\ntrain(12, hook=hook)", limits=Limits(hang=0.6, backoff=0.05)
+    )
     LocalExecutor().submit(layout)
     status = runs.ended(layout)
     assert (status.state, status.attempt, status.retries_used) == (State.COMPLETED, 2, 1)
@@ -188,14 +195,18 @@ def test_a_training_that_waits_for_room_on_the_disk_is_no_hang(runs, monkeypatch
     monkeypatch.setenv("RLNB_LEAST_FREE", "1e18")
     # It cannot write down that it waits, so what it said last is that it trains.
     hook = "def hook(step):\n    if step == 7:\n        time.sleep(2)"
-    layout = runs.make(f"from fake_trainer import *\n{hook}\ntrain(12, hook=hook, deaf=True)", limits=Limits(hang=0.6))
+    layout = runs.make(
+        f"from fake_trainer import *\n{hook}\ntrain(12, hook=hook, deaf=True)", limits=Limits(hang=0.6)
+    )
     LocalExecutor().submit(layout)
     status = runs.ended(layout)
     assert (status.state, status.attempt) == (State.COMPLETED, 1)
 
 
 def test_slow_cells_before_training_are_no_hang(runs):
-    layout = runs.make("import time\ntime.sleep(1.5)", "from fake_trainer import *\ntrain(3)", limits=Limits(hang=0.5))
+    layout = runs.make(
+        "import time\ntime.sleep(1.5)", "from fake_trainer import *\ntrain(3)", limits=Limits(hang=0.5)
+    )
     LocalExecutor().submit(layout)
     assert runs.ended(layout).attempt == 1
 
@@ -231,7 +242,9 @@ def test_what_cannot_be_done_is_answered_with_why(runs):
 
 def test_a_running_run_is_not_started_again(runs):
     layout = start(runs)
-    with pytest.raises(RunError, match=f"{layout.id} is running: attempt 1 is supervised by process {supervisor(layout)}"):
+    with pytest.raises(
+        RunError, match=f"{layout.id} is running: attempt 1 is supervised by process {supervisor(layout)}"
+    ):
         LocalExecutor().submit(layout)
 
 

@@ -29,10 +29,17 @@ def hear(helm: Helm, verb: Verb, *, trained: bool = False, **args):
 
 def test_a_request_becomes_the_flag_and_an_event(layout):
     helm = Helm(layout, least_free=0)
-    for verb, flag in [(Verb.PAUSE, Flag.PAUSE), (Verb.RESUME, Flag.RUN), (Verb.SUSPEND, Flag.SUSPEND), (Verb.STOP, Flag.STOP)]:
+    for verb, flag in [
+        (Verb.PAUSE, Flag.PAUSE),
+        (Verb.RESUME, Flag.RUN),
+        (Verb.SUSPEND, Flag.SUSPEND),
+        (Verb.STOP, Flag.STOP),
+    ]:
         assert hear(helm, verb).ok
         assert (helm.flag, FlagReader(layout).read()) == (flag, flag)
-    assert [e.kind for e in read_events(layout)] == [f"{v}_requested" for v in ("pause", "resume", "suspend", "stop")]
+    assert [e.kind for e in read_events(layout)] == [
+        f"{v}_requested" for v in ("pause", "resume", "suspend", "stop")
+    ]
 
 
 def test_a_stop_is_not_taken_back(layout):

@@ -36,7 +36,11 @@ def test_a_later_cell_s_end_is_shown_but_loses_nothing(changes, kind, message):
 
 def test_an_end_without_training_never_reached_promote():
     verdict = judge(end())
-    assert (verdict.state, verdict.evidence.kind, verdict.retry) == (State.FAILED, EndKind.NEVER_REACHED, False)
+    assert (verdict.state, verdict.evidence.kind, verdict.retry) == (
+        State.FAILED,
+        EndKind.NEVER_REACHED,
+        False,
+    )
     assert verdict.evidence.message.startswith("promote() was never reached: the notebook ran to its end")
     left = judge(end(worker={"outcome": "exited", "cell": {**CELL, "ename": "SystemExit"}}))
     assert left.evidence.message == "promote() was never reached: cell 3 called sys.exit()"
@@ -84,21 +88,34 @@ def test_what_the_request_got_wrong_is_never_retried(name):
 def test_the_names_are_those_of_the_errors():
     import rlnb.errors as errors
 
-    usage = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.UsageError)}
+    usage = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, errors.UsageError)
+    }
     assert usage == NOT_RETRIED
 
 
 def test_a_sigkill_without_memory_evidence_is_called_a_stranger_s():
     verdict = judge(end(worker={"outcome": "kernel_died", "exit_code": -9}, in_training=True))
-    assert (verdict.evidence.kind, verdict.evidence.signal, verdict.retry) == (EndKind.KERNEL_DIED, signal.SIGKILL, True)
+    assert (verdict.evidence.kind, verdict.evidence.signal, verdict.retry) == (
+        EndKind.KERNEL_DIED,
+        signal.SIGKILL,
+        True,
+    )
     assert "which rlnb did not send" in verdict.evidence.message
     assert not verdict.repeats_by_itself
 
 
 def test_a_sigkill_with_memory_evidence_is_out_of_memory():
-    verdict = judge(end(worker={"outcome": "kernel_died", "exit_code": -9}, in_training=True, memory="x: oom_kill +1"))
+    verdict = judge(
+        end(worker={"outcome": "kernel_died", "exit_code": -9}, in_training=True, memory="x: oom_kill +1")
+    )
     assert (verdict.evidence.kind, verdict.retry, verdict.repeats_by_itself) == (EndKind.OOM, True, True)
-    assert verdict.evidence.message == "the kernel was killed by the operating system, out of memory (x: oom_kill +1)"
+    assert (
+        verdict.evidence.message
+        == "the kernel was killed by the operating system, out of memory (x: oom_kill +1)"
+    )
 
 
 def test_a_dead_worker_speaks_through_its_exit_code():
@@ -138,6 +155,8 @@ def test_a_hang_is_retried_and_a_time_limit_is_not():
 
 def test_the_same_end_has_the_same_signature():
     first = judge(end(worker={"outcome": "cell_error", "cell": CELL}, in_training=True))
-    other = judge(end(worker={"outcome": "cell_error", "cell": {**CELL, "ename": "KeyError"}}, in_training=True))
+    other = judge(
+        end(worker={"outcome": "cell_error", "cell": {**CELL, "ename": "KeyError"}}, in_training=True)
+    )
     assert first.signature != other.signature
     assert first.failed_because("twice").evidence.message == "cell 3 raised ValueError: no; twice"

@@ -31,5 +31,7 @@ def test_a_log_on_the_full_disk_is_survived_too():
         "print([try_to_write(fail) for _ in range(3)], flush=True)"
     )
     with open("/dev/full", "w") as full:
-        ended = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=full, text=True, check=False)
+        ended = subprocess.run(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=full, text=True, check=False
+        )
     assert ended.stdout == "[False, False, False]\n"

@@ -62,7 +62,9 @@ def test_a_model_by_step_best_or_latest(trial):
     )
     with pytest.raises(CheckpointError, match=r"has no checkpoint 100; it has: 64, 128, .*256"):
         load_model(run.layout, 100)
-    with pytest.raises(CheckpointError, match=r"no checkpoint 'newest'; it has: .* 'best', 'latest' and 'final' are"):
+    with pytest.raises(
+        CheckpointError, match=r"no checkpoint 'newest'; it has: .* 'best', 'latest' and 'final' are"
+    ):
         load_model(run.layout, "newest")
 
 

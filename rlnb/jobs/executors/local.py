@@ -50,7 +50,9 @@ class LocalExecutor:
         if answer.startswith(b"Superseded"):
             raise Superseded(f"Attempt {number} of {layout.id} was just started by somebody else.")
         detail = (answer or errors).decode(errors="replace").strip() or "it said nothing"
-        raise RunError(f"The supervisor of {layout.id} did not start ({detail}); see {layout.supervisor_log}.")
+        raise RunError(
+            f"The supervisor of {layout.id} did not start ({detail}); see {layout.supervisor_log}."
+        )
 
     def poll(self, layout: RunLayout) -> Observation:
         """Looks once; see `Executor.poll`."""
