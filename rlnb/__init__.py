@@ -105,6 +105,6 @@ class _Package(type(sys)):  # type: ignore[misc]
 sys.modules[__name__].__class__ = _Package
 
 if "IPython" in sys.modules:
-    from rlnb.jobs.capture import install as _install
+    from rlnb.jobs.capture.recorder import install as _install
 
     _install()

@@ -15,12 +15,12 @@ from weakref import WeakKeyDictionary
 from rlnb import settings
 from rlnb.check_report import CheckReport as CheckReport
 from rlnb.errors import RlnbError, StoreError, UsageError, did_you_mean
-from rlnb.jobs import capture
-from rlnb.jobs.bundle import readable_bytes
-from rlnb.jobs.notebook import Notebook, read_notebook
-from rlnb.jobs.notebook_search import find_notebook
-from rlnb.jobs.parameters import find_parameters
-from rlnb.jobs.static_checks import check_names, check_syntax
+from rlnb.jobs.capture import recorder as capture
+from rlnb.jobs.capture.bundle import readable_bytes
+from rlnb.jobs.capture.notebook import Notebook, read_notebook
+from rlnb.jobs.capture.parameters import find_parameters
+from rlnb.jobs.capture.search import find_notebook
+from rlnb.jobs.capture.static_checks import check_names, check_syntax
 from rlnb.launch import names_of
 from rlnb.prepare import Prepared, prepare, resolve_store
 from rlnb.run.findings import Finding, Level

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rlnb.jobs.environment import describe_environment
+from rlnb.jobs.capture.environment import describe_environment
 from rlnb.run.checkpoints import checkpoints
 from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.secrets import Redactor
@@ -26,7 +26,9 @@ def environment_differences(original: RunLayout) -> list[str]:
     now = describe_environment(Path(original.root), Redactor())
     found = []
     if before.get("python", {}).get("version") != now["python"]["version"]:
-        found.append(f"Python was {before.get('python', {}).get('version')}, here it is {now['python']['version']}")
+        found.append(
+            f"Python was {before.get('python', {}).get('version')}, here it is {now['python']['version']}"
+        )
     then, here = _normal(before.get("packages") or {}), _normal(now["packages"])
     for name in DECISIVE:
         if then.get(name) != here.get(name):

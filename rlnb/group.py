@@ -77,7 +77,9 @@ class Group(Sequence[Job]):
         failed = [job for job in self.jobs if job.failed]
         if failed:
             texts = "\n\n".join(job.failure_text() for job in failed)
-            raise JobFailed(f"{len(failed)} of {len(self.jobs)} runs of {self.name} failed.\n{texts}", failed[0])
+            raise JobFailed(
+                f"{len(failed)} of {len(self.jobs)} runs of {self.name} failed.\n{texts}", failed[0]
+            )
         return self
 
     def pause(self) -> dict[str, str]:

@@ -17,10 +17,10 @@ from typing import Any
 import rlnb
 from rlnb import settings
 from rlnb.errors import RlnbError, UsageError, did_you_mean
-from rlnb.jobs.bundle import Bundle, write_bundle
-from rlnb.jobs.carrying import to_record
-from rlnb.jobs.collect import refuse_secrets
-from rlnb.jobs.environment import describe_environment, lock_text
+from rlnb.jobs.capture.bundle import Bundle, write_bundle
+from rlnb.jobs.capture.carrying import to_record
+from rlnb.jobs.capture.collect import refuse_secrets
+from rlnb.jobs.capture.environment import describe_environment, lock_text
 from rlnb.naming import new_run
 from rlnb.prepare import Prepared
 from rlnb.run.claims import latest_attempt

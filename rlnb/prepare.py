@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.errors import CaptureError, SecretError, UsageError
-from rlnb.jobs.bundle import Bundle
-from rlnb.jobs.capture import CellRun
-from rlnb.jobs.carrying import to_source
-from rlnb.jobs.collect import collect, refuse_secrets
-from rlnb.jobs.freeze import freeze
-from rlnb.jobs.localmodules import live_modules
-from rlnb.jobs.notebook import INJECTED, Notebook
-from rlnb.jobs.parameters import check_parameters, inject, injected_values
-from rlnb.jobs.static_checks import check_input
-from rlnb.jobs.written_secrets import find_in_cell, find_in_file
+from rlnb.jobs.capture.bundle import Bundle
+from rlnb.jobs.capture.carrying import to_source
+from rlnb.jobs.capture.collect import collect, refuse_secrets
+from rlnb.jobs.capture.freeze import freeze
+from rlnb.jobs.capture.localmodules import live_modules
+from rlnb.jobs.capture.notebook import INJECTED, Notebook
+from rlnb.jobs.capture.parameters import check_parameters, inject, injected_values
+from rlnb.jobs.capture.recorder import CellRun
+from rlnb.jobs.capture.static_checks import check_input
+from rlnb.jobs.capture.written_secrets import find_in_cell, find_in_file
 from rlnb.run.experiment_yaml import overrides
 from rlnb.run.findings import Finding, Level
 from rlnb.run.record import Target

@@ -17,12 +17,12 @@ from rlnb.check import (
     make_report,
 )
 from rlnb.errors import UsageError
-from rlnb.jobs import capture
-from rlnb.jobs.capture import CellRun
-from rlnb.jobs.notebook import Notebook, read_notebook
-from rlnb.jobs.notebook_search import find_notebook, knows
-from rlnb.jobs.parameters import expand_grid
-from rlnb.jobs.promote_calls import choose_target, find_promotes
+from rlnb.jobs.capture import recorder as capture
+from rlnb.jobs.capture.notebook import Notebook, read_notebook
+from rlnb.jobs.capture.parameters import expand_grid
+from rlnb.jobs.capture.promote_calls import choose_target, find_promotes
+from rlnb.jobs.capture.recorder import CellRun
+from rlnb.jobs.capture.search import find_notebook, knows
 from rlnb.launch import (
     Asked,
     check_asked,

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from rlnb.run.checkpoints import Checkpoint
 
 
-def summarize(layout: RunLayout, observation: Observation, *, url: str, events: bool = False) -> dict[str, Any]:
+def summarize(
+    layout: RunLayout, observation: Observation, *, url: str, events: bool = False
+) -> dict[str, Any]:
     """Returns what is known of a run as plain JSON values.
 
     Args:
@@ -115,7 +117,9 @@ def total_timesteps(record: RunRecord) -> int | None:
     return None if value is None else int(value)
 
 
-def _step(training: dict[str, Any], progress: Progress | None, seen: Observation, newest: Checkpoint | None) -> int:
+def _step(
+    training: dict[str, Any], progress: Progress | None, seen: Observation, newest: Checkpoint | None
+) -> int:
     known = [
         int(training.get("step") or 0),
         progress.step if progress else 0,

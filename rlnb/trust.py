@@ -11,7 +11,7 @@ import hashlib
 
 from rlnb import settings
 from rlnb.errors import UsageError
-from rlnb.jobs.bundle import bundle_sha
+from rlnb.jobs.capture.bundle import bundle_sha
 from rlnb.run.checkpoints import MANIFEST
 from rlnb.run.index import Index
 from rlnb.run.layout import RunLayout

@@ -29,5 +29,7 @@ def wait_until_rest(*jobs: Job, timeout: float | None = None) -> None:
     while waiting := [job for job in waiting if not job.at_rest]:
         if deadline is not None and time.monotonic() > deadline:
             names = ", ".join(f"{job.id} ({job.state.value})" for job in waiting[:3])
-            raise TimeoutError(f"{len(waiting)} of {len(jobs)} runs still going after {timeout:g} s: {names}.")
+            raise TimeoutError(
+                f"{len(waiting)} of {len(jobs)} runs still going after {timeout:g} s: {names}."
+            )
         time.sleep(LOOK_EVERY)

@@ -16,7 +16,7 @@ from pathlib import Path
 from rlnb import settings
 from rlnb.errors import RunFormatError
 from rlnb.jobs.survivors import end_survivors, survivors
-from rlnb.jobs.worker_env import environment_outside_jobs
+from rlnb.jobs.worker.env import environment_outside_jobs
 from rlnb.run.claims import latest_attempt
 from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.status import State, observe

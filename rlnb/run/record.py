@@ -74,7 +74,7 @@ class RunRecord:
         notebook: {"path": where it was promoted from, "folder": its folder}.
         target: the `promote()` call that trains; its cell is None until the first attempt of a
             run that was promoted without a kernel has reached it.
-        parameters: values for the parameters cell, as `rlnb.jobs.parameters` encodes them.
+        parameters: values for the parameters cell, as `rlnb.jobs.capture.parameters` encodes them.
         experiment: `ExperimentSpec.to_dict()`; None until the first attempt has resolved it, for a
             run that was promoted without a kernel.
         experiment_name: which Experiment to train when the notebook has several (command line).

@@ -23,7 +23,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
 from rlnb.job import Job
-from rlnb.jobs.parameters import expand_grid
+from rlnb.jobs.capture.parameters import expand_grid
 from rlnb.promote import promote_notebook
 from rlnb.waiting import wait_until_rest
 

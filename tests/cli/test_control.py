@@ -32,7 +32,9 @@ def served(run):
     thread.join()
 
 
-@pytest.mark.parametrize(("verb", "state"), [("pause", "paused"), ("suspend", "suspended"), ("stop", "stopped")])
+@pytest.mark.parametrize(
+    ("verb", "state"), [("pause", "paused"), ("suspend", "suspended"), ("stop", "stopped")]
+)
 def test_a_verb_is_acknowledged(rlnb, served, verb, state):
     code, out, _ = rlnb(verb, "7f3a")
     assert (code, out) == (0, f"{served.layout.id}: {verb} accepted at step 0\n")

@@ -80,7 +80,15 @@ def test_doctor_looks_at_everything_and_leaves_nothing(rlnb, tmp_path, monkeypat
     code, out, _ = rlnb("doctor", "--json")
     checks = {check["name"]: check for check in json.loads(out)}
     assert code == 0
-    wanted = {"interpreter", "package torch", "kernel", "JupyterLab extension", "disk", "store ./runs", "Node"}
+    wanted = {
+        "interpreter",
+        "package torch",
+        "kernel",
+        "JupyterLab extension",
+        "disk",
+        "store ./runs",
+        "Node",
+    }
     assert set(checks) >= wanted
     assert checks["store ./runs"]["verdict"] == "ok"
     assert list(tmp_path.iterdir()) == []

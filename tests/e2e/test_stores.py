@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from rlnb import settings
-from rlnb.jobs.mirror_report import Condition
+from rlnb.jobs.mirror.report import Condition
 from rlnb.listing import job as find_job
 from rlnb.run.events import read_events
 from rlnb.run.layout import read_json

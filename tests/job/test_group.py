@@ -41,8 +41,13 @@ def test_waiting_names_the_members_that_failed(group, members):
     members[0].end()
     members[2].end()
     status = read_status(members[1].layout)
-    write_status(members[1].layout, replace(status, state=State.FAILED, evidence=Evidence(EndKind.OOM, "out of memory")))
-    with pytest.raises(JobFailed, match=r"1 of 3 runs of lander-ab12 failed\.\n.*0002 failed: out of memory") as caught:
+    write_status(
+        members[1].layout,
+        replace(status, state=State.FAILED, evidence=Evidence(EndKind.OOM, "out of memory")),
+    )
+    with pytest.raises(
+        JobFailed, match=r"1 of 3 runs of lander-ab12 failed\.\n.*0002 failed: out of memory"
+    ) as caught:
         group.wait(timeout=5)
     assert caught.value.job is group[1]
 

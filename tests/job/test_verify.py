@@ -7,7 +7,7 @@ import pytest
 from rlnb.differences import environment_differences, first_difference
 from rlnb.errors import RunError, UsageError
 from rlnb.job import Job
-from rlnb.jobs.environment import describe_environment
+from rlnb.jobs.capture.environment import describe_environment
 from rlnb.run.events import EventLog, read_events
 from rlnb.run.index import Index
 from rlnb.run.layout import read_json, write_json

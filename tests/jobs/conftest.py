@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rlnb import settings
-from rlnb.jobs.notebook import Cell, Notebook
+from rlnb.jobs.capture.notebook import Cell, Notebook
 from rlnb.jobs.survivors import end_survivors
 from rlnb.run.events import read_events
 from rlnb.run.host import utc_now

@@ -43,7 +43,9 @@ def test_a_paused_job_can_be_looked_into(training, runs):
 
 
 def test_an_expression_that_raises_is_told(training):
-    with pytest.raises(RunError, match="'nothing_here' raised NameError in the job: name 'nothing_here' is not defined"):
+    with pytest.raises(
+        RunError, match="'nothing_here' raised NameError in the job: name 'nothing_here' is not defined"
+    ):
         inspect(training, "nothing_here")
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlnb.jobs.memory import MemoryWatch, counter_files
+from rlnb.jobs.supervisor.memory import MemoryWatch, counter_files
 
 
 def _system(tmp_path: Path, cgroup: str) -> dict[str, Path]:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.jobs.mirror_report import MirrorReport
-from rlnb.jobs.mirror_scan import scan
-from rlnb.jobs.mirror_spool import drop_superseded
+from rlnb.jobs.mirror.report import MirrorReport
+from rlnb.jobs.mirror.scan import scan
+from rlnb.jobs.mirror.spool import drop_superseded
 from rlnb.run.claims import claim
 from rlnb.run.control import Verb, pending, request
 from rlnb.run.events import EventLog, read_events

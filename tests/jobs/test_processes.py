@@ -59,7 +59,14 @@ def test_marked_processes_are_found_whoever_started_them(tmp_path):
     environ = {**os.environ, MARK: str(tmp_path)}
     # Started by a shell that is gone: nothing leads from this process to it any more.
     command = f'"{sys.executable}" -c "{SLEEP}" >/dev/null & echo $!'
-    done = subprocess.run(["sh", "-c", command], env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    done = subprocess.run(
+        ["sh", "-c", command],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=True,
+    )
     pid = int(done.stdout)
     assert pid in marked(tmp_path)
     assert pid not in marked(tmp_path / "other")

@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import signal
 
-from rlnb.jobs.queue import Queue
+from rlnb.jobs.supervisor.queue import Queue
 
 
 def test_without_a_limit_everybody_runs(tmp_path):

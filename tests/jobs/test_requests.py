@@ -12,7 +12,7 @@ import pytest
 from rlnb.errors import RunError
 from rlnb.jobs.executors.local import LocalExecutor
 from rlnb.jobs.processes import descendants, marked
-from rlnb.jobs.supervision import newest_step
+from rlnb.jobs.supervisor.supervision import newest_step
 from rlnb.run.claims import attempt_owner, latest_attempt
 from rlnb.run.control import Verb, await_acknowledgement, request
 from rlnb.run.events import read_events

@@ -8,8 +8,8 @@ import os
 import nbformat
 import pytest
 
+from rlnb.jobs.capture.notebook import Cell
 from rlnb.jobs.executors.local import LocalExecutor
-from rlnb.jobs.notebook import Cell
 from rlnb.jobs.survivors import survivors
 from rlnb.run.events import read_events
 from rlnb.run.index import Index
@@ -31,7 +31,12 @@ def test_a_run_completes_and_leaves_nothing_running(runs):
     layout = runs.make(TRAIN, "print('later', end='')")
     assert LocalExecutor().submit(layout) == 1
     status = runs.ended(layout)
-    assert (status.state, status.evidence.kind, status.attempt, status.step) == (State.COMPLETED, EndKind.OK, 1, 8)
+    assert (status.state, status.evidence.kind, status.attempt, status.step) == (
+        State.COMPLETED,
+        EndKind.OK,
+        1,
+        8,
+    )
     book = output(layout)
     assert [cell.metadata.papermill.status for cell in book.cells] == ["completed", "completed"]
     assert book.cells[1].outputs[0].text == "later"
@@ -56,9 +61,16 @@ def test_a_later_cell_s_error_is_shown_and_loses_nothing(runs):
     status = runs.ended(layout)
     assert (status.state, status.attempt) == (State.COMPLETED, 1)
     assert status.evidence.kind is EndKind.CELL_ERROR
-    assert status.evidence.message == "training has finished; after it, cell 2 raised ZeroDivisionError: division by zero"
+    assert (
+        status.evidence.message
+        == "training has finished; after it, cell 2 raised ZeroDivisionError: division by zero"
+    )
     assert status.evidence.cell["traceback"][-1] == "ZeroDivisionError: division by zero"
-    assert [cell.metadata.papermill.status for cell in output(layout).cells] == ["completed", "failed", "pending"]
+    assert [cell.metadata.papermill.status for cell in output(layout).cells] == [
+        "completed",
+        "failed",
+        "pending",
+    ]
     assert "ZeroDivisionError" in layout.stdout_log.read_text()
 
 
@@ -98,7 +110,9 @@ def test_a_usage_error_in_training_is_not_retried(runs):
 
 
 def test_an_error_in_training_is_retried_from_the_newest_checkpoint(runs):
-    hook = "def hook(step):\n    if step == 7 and job.attempt == 1:\n        raise OSError('the sensor is gone')"
+    hook = (
+        "def hook(step):\n    if step == 7 and job.attempt == 1:\n        raise OSError('the sensor is gone')"
+    )
     layout = runs.make(f"from fake_trainer import *\n{hook}\ntrain(12, every=5, hook=hook)")
     LocalExecutor().submit(layout)
     status = runs.ended(layout)
@@ -106,14 +120,19 @@ def test_an_error_in_training_is_retried_from_the_newest_checkpoint(runs):
     started = [event.step for event in read_events(layout) if event.kind == "trained_from"]
     assert started == [0, 5]
     retry = next(event for event in read_events(layout) if event.kind == "retry")
-    assert retry.message.startswith("retry 1 of 3 in 0.05 s, from the checkpoint at step 5: cell 1 raised OSError")
+    assert retry.message.startswith(
+        "retry 1 of 3 in 0.05 s, from the checkpoint at step 5: cell 1 raised OSError"
+    )
     assert output(layout, 1).cells[0].metadata.papermill.status == "failed"
     assert output(layout, 2).cells[0].metadata.papermill.status == "completed"
 
 
 def test_a_crash_loop_without_progress_fails_early(runs):
     hook = "def hook(step):\n    if step == 7:\n        raise OSError('always')"
-    layout = runs.make(f"from fake_trainer import *\n{hook}\ntrain(12, every=5, hook=hook)", limits=Limits(retries=9, backoff=0.05))
+    layout = runs.make(
+        f"from fake_trainer import *\n{hook}\ntrain(12, every=5, hook=hook)",
+        limits=Limits(retries=9, backoff=0.05),
+    )
     LocalExecutor().submit(layout)
     status = runs.ended(layout)
     # The first attempt made the checkpoint at 5, the second began from it and made none.
@@ -123,7 +142,10 @@ def test_a_crash_loop_without_progress_fails_early(runs):
 
 def test_retries_run_out(runs):
     hook = "def hook(step):\n    if step == 6 * job.attempt:\n        raise OSError('again')"
-    layout = runs.make(f"from fake_trainer import *\n{hook}\ntrain(99, every=1, hook=hook)", limits=Limits(retries=1, backoff=0.05))
+    layout = runs.make(
+        f"from fake_trainer import *\n{hook}\ntrain(99, every=1, hook=hook)",
+        limits=Limits(retries=1, backoff=0.05),
+    )
     LocalExecutor().submit(layout)
     status = runs.ended(layout)
     assert (status.state, status.attempt) == (State.FAILED, 2)
@@ -131,7 +153,9 @@ def test_retries_run_out(runs):
 
 
 def test_a_crash_of_the_interpreter_is_retried_and_leaves_its_trace(runs):
-    crash = "import ctypes\ndef hook(step):\n    if step == 7 and job.attempt == 1:\n        ctypes.string_at(0)"
+    crash = (
+        "import ctypes\ndef hook(step):\n    if step == 7 and job.attempt == 1:\n        ctypes.string_at(0)"
+    )
     layout = runs.make(f"from fake_trainer import *\n{crash}\ntrain(9, hook=hook)")
     LocalExecutor().submit(layout)
     status = runs.ended(layout)
@@ -154,7 +178,10 @@ def test_cells_that_are_not_for_jobs_are_left_out_and_reported(runs):
     LocalExecutor().submit(layout)
     assert runs.ended(layout).state is State.COMPLETED
     event = next(event for event in read_events(layout) if event.kind == "cells_skipped")
-    assert event.message == "Not run in jobs: cell 1 (tagged 'notebook-only'), `%pip install nothing-at-all` in cell 2."
+    assert (
+        event.message
+        == "Not run in jobs: cell 1 (tagged 'notebook-only'), `%pip install nothing-at-all` in cell 2."
+    )
     book = output(layout)
     assert book.cells[0].metadata.papermill.status == "skipped"
     assert book.cells[3].outputs[0].text == "1"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 
-from rlnb.jobs.supervisor_clock import AwakeClock, Timer
+from rlnb.jobs.supervisor.clock import AwakeClock, Timer
 
 
 def test_a_long_sleep_counts_as_the_longest_step():

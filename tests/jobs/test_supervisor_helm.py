@@ -6,8 +6,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from rlnb.jobs import supervisor_helm
-from rlnb.jobs.supervisor_helm import Helm
+from rlnb.jobs.supervisor import helm as supervisor_helm
+from rlnb.jobs.supervisor.helm import Helm
 from rlnb.run import control
 from rlnb.run.control import Verb, acknowledgement, request
 from rlnb.run.events import EventLog, read_events

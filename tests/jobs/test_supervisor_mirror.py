@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from rlnb.jobs import supervisor_mirror
-from rlnb.jobs.supervisor_attempt import reap
-from rlnb.jobs.supervisor_mirror import MirrorKeeper
+from rlnb.jobs.supervisor import mirror as supervisor_mirror
+from rlnb.jobs.supervisor.attempt import reap
+from rlnb.jobs.supervisor.mirror import MirrorKeeper
 from rlnb.run.events import read_events
 from rlnb.run.layout import RunLayout, write_json
 

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from rlnb.jobs.verdict import NOT_RETRIED, AttemptEnd, Wish, judge
+from rlnb.jobs.supervisor.verdict import NOT_RETRIED, AttemptEnd, Wish, judge
 from rlnb.run.status import EndKind, State
 
 CELL = {"number": 3, "id": "c3", "ename": "ValueError", "evalue": "no", "traceback": ["ValueError: no"]}

@@ -6,17 +6,26 @@ from pathlib import Path
 import pytest
 
 from rlnb.jobs.processes import MARK
-from rlnb.jobs.worker_env import THREADS, is_allowed, job_environment
-from rlnb.jobs.worker_kernel import TRAINING_MODULES, modules_to_preimport
+from rlnb.jobs.worker.env import THREADS, is_allowed, job_environment
+from rlnb.jobs.worker.kernel import TRAINING_MODULES, modules_to_preimport
 from rlnb.run.identity import VARIABLE, JobIdentity
 from rlnb.run.record import RunRecord, Target
 
 RECORD = RunRecord(
-    id="exp-1", name="n", created="", rlnb="0", owner={}, store={"url": "x"}, notebook={}, target=Target("c9", 2)
+    id="exp-1",
+    name="n",
+    created="",
+    rlnb="0",
+    owner={},
+    store={"url": "x"},
+    notebook={},
+    target=Target("c9", 2),
 )
 
 
-@pytest.mark.parametrize("name", ["PATH", "HOME", "LC_ALL", "CUDA_VISIBLE_DEVICES", "RLNB_HOME", "MUJOCO_GL", "LD_LIBRARY_PATH"])
+@pytest.mark.parametrize(
+    "name", ["PATH", "HOME", "LC_ALL", "CUDA_VISIBLE_DEVICES", "RLNB_HOME", "MUJOCO_GL", "LD_LIBRARY_PATH"]
+)
 def test_what_a_program_needs_is_allowed(name):
     assert is_allowed(name, "value")
 
@@ -32,7 +41,13 @@ def test_what_a_notebook_server_hands_down_and_secrets_are_not(name, value):
 
 def test_the_environment_is_fixed_where_exactness_needs_it():
     record = replace(RECORD, experiment={"torch_threads": 2}, pass_env=["WANDB_API_KEY", "ABSENT"])
-    environ = {"PATH": "/bin", "WANDB_API_KEY": "k", "PAGER": "cat", "PYTHONHASHSEED": "random", "OMP_NUM_THREADS": "8"}
+    environ = {
+        "PATH": "/bin",
+        "WANDB_API_KEY": "k",
+        "PAGER": "cat",
+        "PYTHONHASHSEED": "random",
+        "OMP_NUM_THREADS": "8",
+    }
     made = job_environment(record, environ, root=Path("/runs/exp-1"), attempt=3)
     identity = made.pop(VARIABLE)
     assert JobIdentity.from_json(identity) == JobIdentity(Path("/runs/exp-1"), 3, "train", "c9", 2)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 
-from rlnb.jobs.worker_outputs import (
+from rlnb.jobs.worker.outputs import (
     HEAD,
     LEFT_OUT,
     TAIL,
@@ -42,7 +42,10 @@ def test_a_held_back_end_comes_with_the_end_of_the_cell(tmp_path):
 def test_errors_displays_and_widgets_are_redacted(tmp_path):
     layout = RunLayout(tmp_path)
     outputs = OutputFilter(layout, Redactor({SECRET: "API_TOKEN"}))
-    error = {"msg_type": "error", "content": {"ename": "E", "evalue": SECRET, "traceback": [f"\x1b[31m{SECRET}\x1b[0m"]}}
+    error = {
+        "msg_type": "error",
+        "content": {"ename": "E", "evalue": SECRET, "traceback": [f"\x1b[31m{SECRET}\x1b[0m"]},
+    }
     shown = outputs.redact(error)
     assert shown is not None
     assert SECRET not in str(shown)

@@ -12,7 +12,7 @@ from typing import Any
 
 from jupyter_client.manager import KernelManager
 
-from rlnb.jobs.notebook import Notebook
+from rlnb.jobs.capture.notebook import Notebook
 from rlnb.settings import sockets_dir
 
 

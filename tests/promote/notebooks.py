@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from rlnb.jobs.notebook import Cell, Notebook, read_notebook
+from rlnb.jobs.capture.notebook import Cell, Notebook, read_notebook
 
 
 def code(source: str, cell_id: str = "", *tags: str) -> Cell:

@@ -10,10 +10,10 @@ from types import ModuleType
 import pytest
 
 from rlnb.errors import CaptureError, RunFormatError, SecretError
-from rlnb.jobs import collect as collecting
-from rlnb.jobs.bundle import Bundle, bundle_sha, lay_out, write_bundle
-from rlnb.jobs.collect import collect, refuse_secrets
-from rlnb.jobs.localmodules import live_modules
+from rlnb.jobs.capture import collect as collecting
+from rlnb.jobs.capture.bundle import Bundle, bundle_sha, lay_out, write_bundle
+from rlnb.jobs.capture.collect import collect, refuse_secrets
+from rlnb.jobs.capture.localmodules import live_modules
 from rlnb.run.layout import RunLayout
 from rlnb.run.secrets import Redactor
 

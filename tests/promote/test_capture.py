@@ -36,7 +36,7 @@ def test_runs_before_and_after_the_import() -> None:
             cell("%time c = 1", "c5")
             cell("hidden = 1", "c6", store_history=False)
             cell("")
-            cell("from rlnb.jobs.capture import install\\nr = install()\\nrunning = r.running.source\\ncalls = [r.count_call(), r.count_call()]", "c7")
+            cell("from rlnb.jobs.capture.recorder import install\\nr = install()\\nrunning = r.running.source\\ncalls = [r.count_call(), r.count_call()]", "c7")
             cell("calls.append(r.count_call())", "c8")
         runs = [(run.source.split("\\n")[0], run.cell_id, run.ok, run.started is not None) for run in shell._rlnb_recorder.runs]
         print(json.dumps([runs, shell.user_ns["calls"], shell.user_ns["running"].split("\\n")[0], shell._rlnb_recorder.running]))
@@ -48,15 +48,15 @@ def test_runs_before_and_after_the_import() -> None:
             ["import rlnb", "c3", True, True],
             ["b = (", "c4", False, True],
             ["%time c = 1", "c5", True, True],
-            ["from rlnb.jobs.capture import install", "c7", True, True],
+            ["from rlnb.jobs.capture.recorder import install", "c7", True, True],
             ["calls.append(r.count_call())", "c8", True, True],
         ],
         [1, 2, 1],
-        "from rlnb.jobs.capture import install",
+        "from rlnb.jobs.capture.recorder import install",
         None,
     ]
 
 
 def test_outside_ipython_there_is_nothing_to_record() -> None:
-    code = "import rlnb, sys; from rlnb.jobs.capture import install; assert install() is None and 'IPython' not in sys.modules"
+    code = "import rlnb, sys; from rlnb.jobs.capture.recorder import install; assert install() is None and 'IPython' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rlnb.jobs.environment import describe_environment, lock_text
+from rlnb.jobs.capture.environment import describe_environment, lock_text
 from rlnb.run.secrets import Redactor
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.jobs.capture import CellRun
-from rlnb.jobs.freeze import Frozen, freeze
+from rlnb.jobs.capture.freeze import Frozen, freeze
+from rlnb.jobs.capture.recorder import CellRun
 from tests.promote.notebooks import code, notebook
 
 SAVED = 1000.0

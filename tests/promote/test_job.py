@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.jobs.notebook import Notebook
+from rlnb.jobs.capture.notebook import Notebook
 from rlnb.jobs.processes import end_all, marked
 from rlnb.promote import promote_notebook
 from rlnb.run.layout import read_json

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rlnb.jobs.notebook import Notebook
+from rlnb.jobs.capture.notebook import Notebook
 from tests.promote.live import LiveNotebook
 from tests.promote.notebooks import code, notebook
 

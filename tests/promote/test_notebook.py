@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rlnb.errors import CaptureError
-from rlnb.jobs.capture import CellRun
-from rlnb.jobs.notebook import read_notebook, without_installs
-from rlnb.jobs.notebook_search import find_notebook
+from rlnb.jobs.capture.notebook import read_notebook, without_installs
+from rlnb.jobs.capture.recorder import CellRun
+from rlnb.jobs.capture.search import find_notebook
 from tests.promote.notebooks import code, notebook
 
 

@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from rlnb.errors import ParameterError, SecretError, UsageError
-from rlnb.jobs.carrying import to_record, to_source
-from rlnb.jobs.notebook import Notebook
-from rlnb.jobs.parameters import (
+from rlnb.jobs.capture.carrying import to_record, to_source
+from rlnb.jobs.capture.notebook import Notebook
+from rlnb.jobs.capture.parameters import (
     check_parameters,
     expand_grid,
     find_parameters,

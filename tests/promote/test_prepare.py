@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rlnb.errors import CaptureError, ParameterError, SecretError, UsageError
-from rlnb.jobs.capture import CellRun
+from rlnb.jobs.capture.recorder import CellRun
 from rlnb.prepare import Prepared, prepare, resolve_store
 from rlnb.run.record import Target
 from tests.promote.notebooks import code, notebook

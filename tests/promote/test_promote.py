@@ -19,8 +19,8 @@ from rlnb.design.state import StateSpec
 from rlnb.errors import CaptureError, ExperimentError, ParameterError, SecretError, UsageError
 from rlnb.experiment import Experiment
 from rlnb.job import Job
-from rlnb.jobs import capture
-from rlnb.jobs.capture import CellRun
+from rlnb.jobs.capture import recorder as capture
+from rlnb.jobs.capture.recorder import CellRun
 from rlnb.jobs.executors.local import LocalExecutor
 from rlnb.promote import promote, promote_notebook
 from rlnb.run.findings import Finding, Level

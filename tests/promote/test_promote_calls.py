@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rlnb.errors import CaptureError, UsageError
-from rlnb.jobs.promote_calls import choose_target, find_promotes
+from rlnb.jobs.capture.promote_calls import choose_target, find_promotes
 from tests.promote.notebooks import code, notebook
 
 TWO = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.jobs.static_checks import check_input, check_names, check_syntax
+from rlnb.jobs.capture.static_checks import check_input, check_names, check_syntax
 from rlnb.run.findings import Level
 from tests.promote.notebooks import code, notebook
 

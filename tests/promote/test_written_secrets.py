@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.jobs.written_secrets import find_in_cell, find_in_file
+from rlnb.jobs.capture.written_secrets import find_in_cell, find_in_file
 
 
 @pytest.mark.parametrize(

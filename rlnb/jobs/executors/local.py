@@ -10,8 +10,8 @@ import time
 
 from rlnb import settings
 from rlnb.errors import RunError, Superseded
-from rlnb.jobs.supervisor import READY
-from rlnb.jobs.worker_env import environment_outside_jobs
+from rlnb.jobs.supervisor.process import READY
+from rlnb.jobs.worker.env import environment_outside_jobs
 from rlnb.run import control
 from rlnb.run.claims import attempt_owner, latest_attempt
 from rlnb.run.control import Verb

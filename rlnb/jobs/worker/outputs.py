@@ -33,7 +33,11 @@ def append_text(old: str, new: str) -> str:
     if "\r" in new or old.endswith("\r"):
         start = old.rfind("\n") + 1
         *whole, last = (old[start:] + new).split("\n")
-        text = old[:start] + "".join(f"{_overwrite(line).rstrip(chr(13))}\n" for line in whole) + _overwrite(last)
+        text = (
+            old[:start]
+            + "".join(f"{_overwrite(line).rstrip(chr(13))}\n" for line in whole)
+            + _overwrite(last)
+        )
     else:
         text = old + new
     if len(text) > 2 * (HEAD + TAIL):
@@ -72,7 +76,9 @@ class OutputFilter:
                 return None
             self.log(text)
             return {**message, "content": {**content, "text": text}}
-        if kind in ("error", "display_data", "execute_result", "update_display_data") or kind.startswith("comm"):
+        if kind in ("error", "display_data", "execute_result", "update_display_data") or kind.startswith(
+            "comm"
+        ):
             content = self._redactor.redact_json(content)
             if kind == "error":
                 self.log("\n".join(without_colours(line) for line in content["traceback"]) + "\n")

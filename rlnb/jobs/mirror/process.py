@@ -22,12 +22,12 @@ from typing import IO, Any
 
 from rlnb import settings
 from rlnb.errors import RlnbError, RunError, StoreError, Superseded, UsageError
-from rlnb.jobs.mirror_claim import Replaced, StoreClaim
-from rlnb.jobs.mirror_ledger import Ledger
-from rlnb.jobs.mirror_publish import Publisher
-from rlnb.jobs.mirror_report import Condition, MirrorReport
-from rlnb.jobs.mirror_scan import Scan, scan
-from rlnb.jobs.mirror_spool import drop_superseded
+from rlnb.jobs.mirror.claim import Replaced, StoreClaim
+from rlnb.jobs.mirror.ledger import Ledger
+from rlnb.jobs.mirror.publish import Publisher
+from rlnb.jobs.mirror.report import Condition, MirrorReport
+from rlnb.jobs.mirror.scan import Scan, scan
+from rlnb.jobs.mirror.spool import drop_superseded
 from rlnb.run.claims import attempt_owner, latest_attempt
 from rlnb.run.host import ProcessIdentity
 from rlnb.run.layout import RunLayout, read_json
@@ -202,7 +202,3 @@ def _refuse(layout: RunLayout, attempt: int, error: RlnbError) -> int:
         report.change(Condition.DENIED, str(error))
         report.write(pending_bytes=0, pending_files=0)
     return BAD_USAGE
-
-
-if __name__ == "__main__":
-    sys.exit(main())

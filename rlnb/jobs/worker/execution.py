@@ -6,13 +6,13 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from rlnb.jobs.notebook import NOTEBOOK_ONLY, Notebook, without_installs
-from rlnb.jobs.parameters import inject_recorded
-from rlnb.jobs.worker_book import ExecutedNotebook, JobEngine
-from rlnb.jobs.worker_client import JobClient
-from rlnb.jobs.worker_kernel import JobKernel
-from rlnb.jobs.worker_outputs import OutputFilter, copy_raw_output, without_colours
-from rlnb.jobs.worker_papermill import (
+from rlnb.jobs.capture.notebook import NOTEBOOK_ONLY, Notebook, without_installs
+from rlnb.jobs.capture.parameters import inject_recorded
+from rlnb.jobs.worker.book import ExecutedNotebook, JobEngine
+from rlnb.jobs.worker.client import JobClient
+from rlnb.jobs.worker.kernel import JobKernel
+from rlnb.jobs.worker.outputs import OutputFilter, copy_raw_output, without_colours
+from rlnb.jobs.worker.papermill import (
     CellExecutionError,
     DeadKernelError,
     PapermillExecutionError,
@@ -69,11 +69,15 @@ class Execution:
         )
         copier.start()
         prepared = self.layout.local / f"input.{self.attempt}.ipynb"
-        write_atomic(prepared, inject_recorded(self._for_job(), self.record.parameters).to_json(), durable=False)
+        write_atomic(
+            prepared, inject_recorded(self._for_job(), self.record.parameters).to_json(), durable=False
+        )
         try:
             # papermill formats paths; one that has braces must come through unchanged.
             path = str(prepared).replace("{", "{{").replace("}", "}}")
-            execute_notebook(path, None, engine_name="rlnb", kernel_name="python3", progress_bar=False, execution=self)
+            execute_notebook(
+                path, None, engine_name="rlnb", kernel_name="python3", progress_bar=False, execution=self
+            )
         except PapermillExecutionError:
             pass  # reported from the cell itself, in `execute`
         if self._kernel.process.poll() is not None:
@@ -159,7 +163,10 @@ class Execution:
         lines = without_colours("\n".join(self._client.last_traceback)).splitlines()
         about = self._redactor.redact_json({"ename": error.ename, "evalue": error.evalue, "traceback": lines})
         leaves = error.ename == "SystemExit" and error.evalue in ("", "0", "None")
-        self._report |= {"outcome": "exited" if leaves else "cell_error", "cell": {**self._about(cell), **about}}
+        self._report |= {
+            "outcome": "exited" if leaves else "cell_error",
+            "cell": {**self._about(cell), **about},
+        }
 
     def _note_death(self, book: ExecutedNotebook, cell: Any | None) -> None:
         """Marks in the notebook that the kernel ended, which papermill would not."""

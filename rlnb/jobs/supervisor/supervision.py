@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 from rlnb import __version__, settings
 from rlnb.errors import Superseded
-from rlnb.jobs.queue import Queue
-from rlnb.jobs.supervisor_attempt import AttemptProcesses, reap
-from rlnb.jobs.supervisor_clock import AwakeClock, Signals, Timer
-from rlnb.jobs.supervisor_helm import Helm
-from rlnb.jobs.supervisor_mirror import MirrorKeeper
-from rlnb.jobs.supervisor_voice import Voice
-from rlnb.jobs.supervisor_watch import AttemptWatch
-from rlnb.jobs.verdict import Verdict
-from rlnb.jobs.worker_env import job_environment
+from rlnb.jobs.supervisor.attempt import AttemptProcesses, reap
+from rlnb.jobs.supervisor.clock import AwakeClock, Signals, Timer
+from rlnb.jobs.supervisor.helm import Helm
+from rlnb.jobs.supervisor.mirror import MirrorKeeper
+from rlnb.jobs.supervisor.queue import Queue
+from rlnb.jobs.supervisor.verdict import Verdict
+from rlnb.jobs.supervisor.voice import Voice
+from rlnb.jobs.supervisor.watch import AttemptWatch
+from rlnb.jobs.worker.env import job_environment
 from rlnb.run.claims import Claim, claim
 from rlnb.run.layout import RunLayout
 from rlnb.run.progress import Flag

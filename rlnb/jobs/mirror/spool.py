@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rlnb import settings
-from rlnb.jobs.mirror_report import MirrorReport
-from rlnb.jobs.mirror_scan import LocalCheckpoint, Scan
+from rlnb.jobs.mirror.report import MirrorReport
+from rlnb.jobs.mirror.scan import LocalCheckpoint, Scan
 from rlnb.run.layout import RunLayout
 
 

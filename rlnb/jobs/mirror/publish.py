@@ -17,10 +17,10 @@ from typing import Any
 
 from rlnb import settings
 from rlnb.errors import RunError
-from rlnb.jobs.mirror_claim import StoreClaim
-from rlnb.jobs.mirror_ledger import Ledger
-from rlnb.jobs.mirror_logs import LogPublisher
-from rlnb.jobs.mirror_scan import IMMUTABLE, LocalCheckpoint, Scan, Stamp, atomic
+from rlnb.jobs.mirror.claim import StoreClaim
+from rlnb.jobs.mirror.ledger import Ledger
+from rlnb.jobs.mirror.logs import LogPublisher
+from rlnb.jobs.mirror.scan import IMMUTABLE, LocalCheckpoint, Scan, Stamp, atomic
 from rlnb.run.layout import RunLayout, read_json, write_atomic
 from rlnb.run.record import RunRecord, read_record
 from rlnb.run.status import State

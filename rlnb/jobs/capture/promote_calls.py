@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlnb.errors import CaptureError, UsageError, did_you_mean
-from rlnb.jobs.notebook import Notebook
-from rlnb.jobs.python_source import parse_cell
+from rlnb.jobs.capture.notebook import Notebook
+from rlnb.jobs.capture.python_source import parse_cell
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,11 @@ class Voice:
         said = self.status
         try:
             Index().upsert(
-                self.layout.id, state=said.state, attempt=said.attempt, step=said.step, return_mean=said.return_mean
+                self.layout.id,
+                state=said.state,
+                attempt=said.attempt,
+                step=said.step,
+                return_mean=said.return_mean,
             )
         except (RlnbError, sqlite3.Error, OSError) as error:
             complain(f"The index was not updated: {error}")

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rlnb.errors import CaptureError, SecretError
-from rlnb.jobs.bundle import Bundle, BundleFile, readable_bytes
-from rlnb.jobs.localmodules import local_modules
-from rlnb.jobs.python_source import parse_cell
+from rlnb.jobs.capture.bundle import Bundle, BundleFile, readable_bytes
+from rlnb.jobs.capture.localmodules import local_modules
+from rlnb.jobs.capture.python_source import parse_cell
 from rlnb.run.secrets import Redactor
 
 CAP_BYTES = 50_000_000

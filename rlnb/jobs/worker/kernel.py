@@ -85,7 +85,9 @@ def modules_to_preimport(sources: list[str]) -> tuple[str, ...]:
 
 def _connection(prefix: Path) -> dict[str, object]:
     """A connection file's content: an IPC "port" is a suffix of the sockets' path."""
-    ports = {f"{name}_port": n for n, name in enumerate(("shell", "iopub", "stdin", "control", "hb"), start=1)}
+    ports = {
+        f"{name}_port": n for n, name in enumerate(("shell", "iopub", "stdin", "control", "hb"), start=1)
+    }
     return {
         **ports, "ip": os.fspath(prefix), "transport": "ipc", "key": secrets.token_hex(32),
         "signature_scheme": "hmac-sha256", "kernel_name": "python3",

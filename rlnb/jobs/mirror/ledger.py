@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rlnb.jobs.mirror_scan import Scan, Stamp
+from rlnb.jobs.mirror.scan import Scan, Stamp
 from rlnb.run.layout import RunLayout, read_json, write_json
 
 

@@ -6,12 +6,12 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from rlnb.jobs.memory import MemoryWatch
-from rlnb.jobs.supervisor_attempt import AttemptProcesses
-from rlnb.jobs.supervisor_clock import AwakeClock, Timer
-from rlnb.jobs.supervisor_helm import Helm
-from rlnb.jobs.supervisor_voice import Voice
-from rlnb.jobs.verdict import AttemptEnd, Verdict, Wish, judge
+from rlnb.jobs.supervisor.attempt import AttemptProcesses
+from rlnb.jobs.supervisor.clock import AwakeClock, Timer
+from rlnb.jobs.supervisor.helm import Helm
+from rlnb.jobs.supervisor.memory import MemoryWatch
+from rlnb.jobs.supervisor.verdict import AttemptEnd, Verdict, Wish, judge
+from rlnb.jobs.supervisor.voice import Voice
 from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.progress import Flag, Phase, Progress, read_progress
 from rlnb.run.record import RunRecord

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlnb.jobs.python_source import parse_cell
+from rlnb.jobs.capture.python_source import parse_cell
 from rlnb.run.secrets import SHORTEST, is_secret_name
 
 #: Names of variables that hold secrets and hardly anything else (`sort_key` and `pad_token` are none).

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from rlnb.jobs.worker_papermill import Engine, NotebookExecutionManager, nbformat
+from rlnb.jobs.worker.papermill import Engine, NotebookExecutionManager, nbformat
 from rlnb.run.layout import RunLayout, write_atomic
 from rlnb.run.writing import try_to_write
 
@@ -83,7 +83,7 @@ class JobEngine(Engine):  # type: ignore[misc]
 
     @classmethod
     def execute_notebook(cls, nb: Any, kernel_name: str, *, execution: Any, **_: Any) -> Any:
-        """Executes; `execution` is the `rlnb.jobs.worker_execution.Execution` that asked for it."""
+        """Executes; `execution` is the `rlnb.jobs.worker.execution.Execution` that asked for it."""
         book = ExecutedNotebook(nb, layout=execution.layout, attempt=execution.attempt)
         book.notebook_start()
         try:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.errors import CaptureError
-from rlnb.jobs.capture import CellRun
-from rlnb.jobs.notebook import read_notebook
+from rlnb.jobs.capture.notebook import read_notebook
+from rlnb.jobs.capture.recorder import CellRun
 
 
 def find_notebook(

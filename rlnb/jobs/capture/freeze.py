@@ -11,8 +11,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rlnb.jobs.capture import CellRun
-from rlnb.jobs.notebook import INJECTED, NOTEBOOK_ONLY, Cell, Notebook, without_installs
+from rlnb.jobs.capture.notebook import INJECTED, NOTEBOOK_ONLY, Cell, Notebook, without_installs
+from rlnb.jobs.capture.recorder import CellRun
 from rlnb.run.findings import Finding, Level
 
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rlnb.errors import did_you_mean
-from rlnb.jobs.notebook import Cell, Notebook
-from rlnb.jobs.python_source import parse_cell
+from rlnb.jobs.capture.notebook import Cell, Notebook
+from rlnb.jobs.capture.python_source import parse_cell
 from rlnb.run.findings import Finding, Level
 
 #: Names that a kernel defines by itself.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from rlnb.jobs.mirror_claim import StoreClaim
-from rlnb.jobs.mirror_ledger import Ledger
-from rlnb.jobs.mirror_scan import Scan
+from rlnb.jobs.mirror.claim import StoreClaim
+from rlnb.jobs.mirror.ledger import Ledger
+from rlnb.jobs.mirror.scan import Scan
 from rlnb.run.layout import RunLayout
 from rlnb.run.parts import Part, chain, parse_part, whole_parts
 from rlnb.run.storage import Entry, Storage

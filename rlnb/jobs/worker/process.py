@@ -21,10 +21,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError
-from rlnb.jobs.bundle import lay_out
-from rlnb.jobs.notebook import read_notebook
+from rlnb.jobs.capture.bundle import lay_out
+from rlnb.jobs.capture.notebook import read_notebook
 from rlnb.jobs.processes import descendants, end_all, marked
-from rlnb.jobs.worker_kernel import JobKernel, modules_to_preimport
+from rlnb.jobs.worker.kernel import JobKernel, modules_to_preimport
 from rlnb.run.host import process_start, utc_now
 from rlnb.run.identity import VARIABLE
 from rlnb.run.layout import RunLayout, write_json
@@ -33,7 +33,7 @@ from rlnb.run.secrets import Redactor, secret_values
 from rlnb.run.writing import try_to_write
 
 if TYPE_CHECKING:
-    from rlnb.jobs.worker_execution import Execution
+    from rlnb.jobs.worker.execution import Execution
 
 
 #: What a worker exits with that could not write its report.
@@ -64,7 +64,7 @@ class Worker:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         threading.Thread(target=self._obey, daemon=True).start()
         # Imported only now: it brings papermill with it, and the kernel is starting meanwhile.
-        from rlnb.jobs.worker_execution import Execution
+        from rlnb.jobs.worker.execution import Execution
 
         record = read_record(self.layout)
         redactor = Redactor(secret_values(self._environ))
@@ -126,7 +126,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         report = {"outcome": "worker_error", "message": message, "retry": not isinstance(error, RlnbError)}
     said = {"attempt": options.attempt, "time": utc_now(), **report}
     return 0 if try_to_write(lambda: write_json(layout.worker_json, said)) else DISK_FULL
-
-
-if __name__ == "__main__":
-    sys.exit(main())

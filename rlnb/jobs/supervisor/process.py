@@ -19,9 +19,9 @@ from pathlib import Path
 from rlnb import __version__
 from rlnb.errors import RlnbError, Superseded
 from rlnb.jobs.processes import become_subreaper
-from rlnb.jobs.supervision import Supervision
-from rlnb.jobs.supervisor_clock import Signals
-from rlnb.jobs.supervisor_mirror import SUPERSEDED
+from rlnb.jobs.supervisor.clock import Signals
+from rlnb.jobs.supervisor.mirror import SUPERSEDED
+from rlnb.jobs.supervisor.supervision import Supervision
 from rlnb.jobs.survivors import end_survivors
 from rlnb.run.claims import claim
 from rlnb.run.layout import RunLayout
@@ -100,7 +100,3 @@ def _say_ready(descriptor: int | None, message: bytes) -> None:
     with contextlib.suppress(BrokenPipeError):  # the starter did not wait
         os.write(descriptor, message)
     os.close(descriptor)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

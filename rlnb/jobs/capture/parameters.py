@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlnb.errors import ParameterError, SecretError, UsageError, did_you_mean
-from rlnb.jobs.carrying import recorded_source, to_source
-from rlnb.jobs.notebook import INJECTED, PARAMETERS, Cell, Notebook
+from rlnb.jobs.capture.carrying import recorded_source, to_source
+from rlnb.jobs.capture.notebook import INJECTED, PARAMETERS, Cell, Notebook
 from rlnb.run.secrets import Redactor, describe_secret, is_secret_name
 
 

@@ -14,10 +14,10 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.utils import run_sync
 from nbclient.util import ensure_async
 
-from rlnb.jobs.worker_book import ExecutedNotebook
-from rlnb.jobs.worker_kernel import JobKernel
-from rlnb.jobs.worker_outputs import OutputFilter, append_text
-from rlnb.jobs.worker_papermill import DeadKernelError, PapermillNotebookClient, new_output
+from rlnb.jobs.worker.book import ExecutedNotebook
+from rlnb.jobs.worker.kernel import JobKernel
+from rlnb.jobs.worker.outputs import OutputFilter, append_text
+from rlnb.jobs.worker.papermill import DeadKernelError, PapermillNotebookClient, new_output
 
 #: Seconds a kernel has to shut down by itself after the last cell.
 SHUTDOWN = 15.0

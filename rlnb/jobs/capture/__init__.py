@@ -1,0 +1,1 @@
+"""Freezing a notebook: what ran, what it needs, and what is wrong with it."""

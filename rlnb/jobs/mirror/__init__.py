@@ -1,0 +1,1 @@
+"""The process that brings a run's working copy to its store."""
