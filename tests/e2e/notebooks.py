@@ -34,7 +34,7 @@ class Recipe:
 PPO = "algo='PPO', n_steps=32, batch_size=64, n_epochs=4, checkpoint={'every_steps': 500}"
 RECIPES = {
     "ppo-cartpole": Recipe("CartPole-v1", f"{PPO}, n_envs=4", 6000),
-    "ppo-cartpole-subprocess": Recipe("CartPole-v1", f"{PPO}, n_envs=2, workers='subprocess'", 3000),
+    "ppo-cartpole-subprocess": Recipe("CartPole-v1", f"{PPO}, n_envs=2, workers='subprocess'", 1600),
     "dqn-cartpole": Recipe(
         "CartPole-v1",
         "algo='DQN', learning_starts=200, buffer_size=2000, train_freq=16, gradient_steps=8, "

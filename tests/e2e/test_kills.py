@@ -20,7 +20,6 @@ from tests.e2e.processes import await_all_gone, find, kill
 from tests.e2e.waiting import until
 
 SAMPLED = {
-    ("ppo-cartpole", "worker"),
     ("ppo-cartpole", "tree"),
     ("ppo-cartpole-subprocess", "kernel"),
     ("dqn-cartpole", "supervisor"),
@@ -75,6 +74,7 @@ def test_a_supervisor_that_was_frozen_goes_on(runs):
     assert_same_history(job, runs.reference("ppo-cartpole"))
 
 
+@pytest.mark.slow
 def test_a_frozen_supervisor_is_ended_by_whoever_takes_over(runs):
     job = runs.promote("ppo-cartpole")
     runs.await_step(job, 1000)

@@ -85,6 +85,7 @@ def test_a_fresh_machine_resumes_from_the_mirror(runs, server, tmp_path, monkeyp
     assert_same_history(there, runs.reference("sac-pendulum"))
 
 
+@pytest.mark.slow
 def test_killed_with_its_mirror_and_resumed_everything_arrives_once(runs, server, tmp_path):
     job = runs.promote("ppo-cartpole", store=server.url("killed"))
     runs.await_step(job, 2000)

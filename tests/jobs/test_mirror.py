@@ -196,6 +196,7 @@ def test_links_are_named_and_not_followed(layout, store, tmp_path):
 
 def test_requests_come_and_answers_go(layout, store, tmp_path):
     away = RunLayout(tmp_path / "away" / ID)
+    away.root.mkdir(parents=True)
     asked = request(away, Verb.PAUSE)
     with mirroring(layout):
         until(lambda: "run.yaml" in names(store))
