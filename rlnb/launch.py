@@ -24,6 +24,7 @@ from rlnb.jobs.capture.environment import describe_environment, lock_text
 from rlnb.naming import new_run
 from rlnb.prepare import Prepared
 from rlnb.run.claims import latest_attempt
+from rlnb.run.experiment_yaml import overrides
 from rlnb.run.host import hostname, utc_now
 from rlnb.run.index import Index
 from rlnb.run.index_rows import describe_state
@@ -206,6 +207,7 @@ def _record(layout: RunLayout, prepared: Prepared, asked: Asked) -> RunRecord:
         limits=limits,
         kernel={"python": sys.executable},
         pass_env=list(asked.env_vars),
+        overrides=overrides(),
     )
 
 

@@ -87,6 +87,8 @@ class RunRecord:
         limits: see `Limits`.
         kernel: {"python": the interpreter}.
         pass_env: names of the environment variables that reach the job.
+        overrides: `RLNB_<SECTION>__<KEY>` variables that were set, and override experiments that the
+            notebook reads from a file: every attempt must see the same, whoever resumes it from where.
     """
 
     id: str
@@ -110,6 +112,7 @@ class RunRecord:
     limits: Limits = field(default_factory=Limits)
     kernel: dict[str, Any] = field(default_factory=dict)
     pass_env: list[str] = field(default_factory=list)
+    overrides: dict[str, str] = field(default_factory=dict)
     notes: str = ""
     format: int = FORMAT
 

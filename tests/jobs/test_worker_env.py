@@ -66,3 +66,14 @@ def test_nothing_is_imported_early_where_a_cell_sets_variables():
     assert modules_to_preimport(["x = 1", "import rlnb"]) == TRAINING_MODULES
     assert modules_to_preimport(["import os\nos.environ['OMP_NUM_THREADS'] = '4'"]) == ()
     assert modules_to_preimport(["%env CUDA_VISIBLE_DEVICES=1"]) == ()
+
+
+def test_what_overrides_experiments_is_what_it_was_at_the_promotion():
+    record = replace(RECORD, overrides={"RLNB_TRAINING__SEED": "7"})
+    environ = {"RLNB_TRAINING__SEED": "8", "RLNB_ENV__KWARGS": "{}", "RLNB_HEARTBEAT": "1"}
+    made = job_environment(record, environ, root=Path("/r"), attempt=2)
+    assert {name: made.get(name) for name in environ} == {
+        "RLNB_TRAINING__SEED": "7",
+        "RLNB_ENV__KWARGS": None,
+        "RLNB_HEARTBEAT": "1",
+    }

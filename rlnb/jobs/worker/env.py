@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,6 +25,7 @@ ALLOWED_PREFIXES = (
     "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "KMP_", "GOMP_", "MUJOCO_", "PYOPENGL_", "EGL_", "MESA_", "LIBGL_",
     "SDL_", "SLURM_",
 )  # fmt: skip
+_OVERRIDE = re.compile(r"RLNB_[A-Z]+__[A-Z0-9_]+")
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -56,6 +58,10 @@ def job_environment(
     chosen = {
         name: value for name, value in environ.items() if name in record.pass_env or is_allowed(name, value)
     }
+    # What overrides an experiment is what it was when the run was promoted.
+    chosen = {
+        name: value for name, value in chosen.items() if not _OVERRIDE.fullmatch(name)
+    } | record.overrides
     # Set iteration order must not change between attempts; a fixed seed makes it the same.
     chosen["PYTHONHASHSEED"] = "0"
     threads = (record.experiment or {}).get("torch_threads")
