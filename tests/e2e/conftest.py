@@ -6,6 +6,7 @@ import pytest
 
 from rlnb.job import Job
 from rlnb.promote import promote_notebook
+from rlnb.run.metrics import MetricReader
 from rlnb.run.progress import read_progress
 from rlnb.run.status import State
 from tests.e2e.notebooks import RECIPES, write_notebook
@@ -44,8 +45,10 @@ class Runs:
         return RECIPES[recipe].steps
 
     def step(self, job: Job) -> int:
+        """The newest step known: rows are written at once, progress only once a second."""
         said = read_progress(job.layout)
-        return said.step if said else 0
+        rows = MetricReader(job.layout).read()[0]
+        return max([said.step if said else 0, *(row["step"] for row in rows)])
 
     def await_step(self, job: Job, step: int) -> None:
         until(lambda: self.step(job) >= step or job.state.final, f"step {step} of {job.id}", timeout=120)

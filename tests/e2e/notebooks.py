@@ -16,7 +16,8 @@ class Recipe:
     Attributes:
         env: gymnasium id.
         settings: the rest of the Experiment's arguments, as source.
-        steps: total_timesteps.
+        steps: total_timesteps; so many that a quick machine trains for seconds, because a kill must
+            find training under way.
     """
 
     env: str
@@ -33,13 +34,13 @@ class Recipe:
 
 PPO = "algo='PPO', n_steps=32, batch_size=64, n_epochs=4, checkpoint={'every_steps': 500}"
 RECIPES = {
-    "ppo-cartpole": Recipe("CartPole-v1", f"{PPO}, n_envs=4", 6000),
-    "ppo-cartpole-subprocess": Recipe("CartPole-v1", f"{PPO}, n_envs=2, workers='subprocess'", 1600),
+    "ppo-cartpole": Recipe("CartPole-v1", f"{PPO}, n_envs=4", 10_000),
+    "ppo-cartpole-subprocess": Recipe("CartPole-v1", f"{PPO}, n_envs=2, workers='subprocess'", 5000),
     "dqn-cartpole": Recipe(
         "CartPole-v1",
         "algo='DQN', learning_starts=200, buffer_size=2000, train_freq=16, gradient_steps=8, "
         "target_update_interval=100, checkpoint={'every_steps': 500}",
-        5000,
+        8000,
     ),
     "sac-pendulum": Recipe(
         "Pendulum-v1",
@@ -47,7 +48,7 @@ RECIPES = {
         "checkpoint={'every_steps': 200}",
         900,
     ),
-    "ppo-lander": Recipe("LunarLander-v3", f"{PPO}, n_envs=2", 4000),
+    "ppo-lander": Recipe("LunarLander-v3", f"{PPO}, n_envs=2", 6000),
     "sac-cheetah": Recipe(
         "HalfCheetah-v5",
         "algo='SAC', normalize=True, learning_starts=100, batch_size=64, policy_kwargs={'net_arch': [32, 32]}, "

@@ -39,7 +39,7 @@ CASES = [
 def random_step(recipe: str, victim: str, total: int) -> int:
     """A step that differs per case and per day, printed so that a failure can be repeated."""
     seed = os.environ.get("KILL_SEED") or str(random.randrange(10**6))
-    step = random.Random(f"{recipe}{victim}{seed}").randrange(total // 8, total * 3 // 4)
+    step = random.Random(f"{recipe}{victim}{seed}").randrange(total // 8, total // 2)
     print(f"KILL_SEED={seed}: kills {victim} of {recipe} at step {step}")
     return step
 
