@@ -7,10 +7,14 @@ after import.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
 
 from rlnb.errors import UsageError
+
+#: Variables that override experiments read from a file: RLNB_<SECTION>__<KEY>.
+OVERRIDE = re.compile(r"RLNB_([A-Z]+)__([A-Z0-9_]+)")
 
 
 def home() -> Path:

@@ -26,6 +26,7 @@ import yaml
 from rlnb.design.design import Design
 from rlnb.errors import ExperimentError, did_you_mean
 from rlnb.run.algorithms import algorithm
+from rlnb.settings import OVERRIDE
 
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "env": ("id", "kwargs", "names", "signals"),
@@ -40,7 +41,6 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 """The sections of a file and the keys of each."""
 
 _TOP: Final = ("name", "design", "tags", *SECTIONS)
-_VARIABLE: Final = re.compile(r"RLNB_([A-Z]+)__([A-Z0-9_]+)")
 _ONE_UNDERSCORE: Final = re.compile(rf"RLNB_({'|'.join(map(str.upper, SECTIONS))})_([A-Z0-9][A-Z0-9_]*)")
 
 
@@ -95,7 +95,7 @@ def overrides(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     for name in variables:
         if matched := _ONE_UNDERSCORE.fullmatch(name):
             raise ExperimentError(f"{name} overrides nothing; write RLNB_{matched[1]}__{matched[2]}")
-    return {name: value for name, value in sorted(variables.items()) if _VARIABLE.fullmatch(name)}
+    return {name: value for name, value in sorted(variables.items()) if OVERRIDE.fullmatch(name)}
 
 
 def read_experiment(source: str | Path, *, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _require_key(section: str, key: str, keys: tuple[str, ...], where: str) -> N
 
 
 def _override(sections: dict[str, Any], variable: str, value: Any) -> None:
-    matched = _VARIABLE.fullmatch(variable)
+    matched = OVERRIDE.fullmatch(variable)
     assert matched is not None  # `overrides` has matched it
     section, path = matched[1].lower(), matched[2].lower().split("__")
     if section not in SECTIONS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from rlnb.jobs.processes import MARK
 from rlnb.run.identity import VARIABLE, JobIdentity
 from rlnb.run.record import RunRecord
 from rlnb.run.secrets import find_userinfo, is_secret_name
+from rlnb.settings import OVERRIDE
 
 #: Variables that a program needs to find its files, libraries and devices. What a Jupyter server
 #: hands down besides (FORCE_COLOR, MPLBACKEND, JPY_*, PAGER, …) would change what a job prints.
@@ -25,7 +25,6 @@ ALLOWED_PREFIXES = (
     "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "KMP_", "GOMP_", "MUJOCO_", "PYOPENGL_", "EGL_", "MESA_", "LIBGL_",
     "SDL_", "SLURM_",
 )  # fmt: skip
-_OVERRIDE = re.compile(r"RLNB_[A-Z]+__[A-Z0-9_]+")
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -60,7 +59,7 @@ def job_environment(
     }
     # What overrides an experiment is what it was when the run was promoted.
     chosen = {
-        name: value for name, value in chosen.items() if not _OVERRIDE.fullmatch(name)
+        name: value for name, value in chosen.items() if not OVERRIDE.fullmatch(name)
     } | record.overrides
     # Set iteration order must not change between attempts; a fixed seed makes it the same.
     chosen["PYTHONHASHSEED"] = "0"
