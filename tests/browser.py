@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -169,18 +170,27 @@ def write_notebook(path: Path, *cells: str) -> None:
     nbformat.write(notebook, path)
 
 
+# JupyterLab itself leaves these uncaught: the requests that it had sent to a kernel which is restarted or whose
+# page is reloaded before the answer came.
+_ABANDONED = re.compile(r"Canceled future for \w+ message before replies were done")
+
+
 class NotebookPage:
     """A notebook open in JupyterLab in one page.
 
     Attributes:
         page: Playwright's page.
-        errors: uncaught JavaScript errors so far.
+        errors: uncaught JavaScript errors so far, without JupyterLab's own about abandoned requests.
     """
 
     def __init__(self, page: Any, lab: Lab, name: str) -> None:
         self.page, self.lab, self.name = page, lab, name
         self.errors: list[str] = []
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("pageerror", self._note)
+
+    def _note(self, error: Any) -> None:
+        if not _ABANDONED.search(str(error)):
+            self.errors.append(str(error))
 
     @classmethod
     def open(cls, browser: Any, lab: Lab, name: str) -> NotebookPage:
