@@ -1,0 +1,1 @@
+"""Checks of a design on recorded rollouts: what would go wrong in training, found without training."""
