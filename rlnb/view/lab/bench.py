@@ -1,0 +1,307 @@
+"""The workbench: the one model behind a lab's tabs.
+
+Widgets of several tabs, cells and a background thread meet here. ipykernel runs a slider's callback in a
+thread of its own, also while a cell is busy, so everything happens under one lock, and listeners are
+called under it.
+
+What is edited is a value (`Design`), so that undo is going back to another value. An edit that does not
+work (an unknown name, a Python term that fails) raises and leaves everything as it was.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from rlnb.design.checks.finding import Finding, worst_first
+from rlnb.design.checks.reward import check_reward
+from rlnb.design.checks.state import check_state
+from rlnb.design.design import Design
+from rlnb.design.preview import RewardPreview
+from rlnb.design.reward import RewardSpec
+from rlnb.design.state import StatePlan, StateSpec
+from rlnb.design.term import TermFunction, marked_terms
+from rlnb.design.transitions import Transitions
+from rlnb.envs.make import EnvFactory
+from rlnb.errors import UsageError
+from rlnb.run.design_file import LabNotes
+from rlnb.run.recordings import Recorded
+from rlnb.view.lab.undo import UndoStack
+
+#: labels of episodes that show nothing of the task
+AIMLESS = ("random", "idle", "sticky")
+
+
+class Event(StrEnum):
+    """What a listener is told."""
+
+    REWARD = "reward"  # the reward changed
+    STATE = "state"  # the state changed
+    EPISODES = "episodes"  # episodes came or went
+    SELECTION = "selection"  # another episode is looked at
+    NOTES = "notes"  # colours, preferences, which policies are good
+    SETTLED = "settled"  # no edit for a moment: findings are up to date, the file is saved
+    FILE = "file"  # what is to be said about the design file
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a lab works on.
+
+    Attributes:
+        env: makes the environment.
+        names: names of the observation's components; () for images.
+        functions: Python terms that the lab was given, beside those of cells.
+    """
+
+    env: EnvFactory
+    names: tuple[str, ...]
+    functions: Mapping[str, TermFunction]
+
+
+class Workbench:
+    """A design and the episodes it is looked at with.
+
+    Args:
+        subject: the environment.
+        recorded: episodes; at least one.
+        design: to begin with.
+        notes: colours, preferences, good policies.
+
+    Attributes:
+        lock: held by whoever reads several things that belong together.
+        findings: of the last settling, the worst first.
+        file_words: what is to be said about the design file, e.g. "saved 12:03:10".
+    """
+
+    def __init__(self, subject: Subject, recorded: Recorded, design: Design, notes: LabNotes) -> None:
+        self.lock = threading.RLock()
+        self.subject = subject
+        self.notes = notes
+        self.file_words = ""
+        self.findings: list[Finding] = []
+        self._listeners: list[Callable[[Event], None]] = []
+        self._cache: dict[Any, Any] = {}
+        self._undo = UndoStack(design.bind(self.functions))
+        self._take(recorded)
+
+    # --- what there is
+
+    @property
+    def design(self) -> Design:
+        """The design as it stands: always one that works on the episodes."""
+        return self._undo.value
+
+    @property
+    def reward(self) -> RewardSpec:
+        return self.design.reward
+
+    @property
+    def state(self) -> StateSpec:
+        return self.design.state
+
+    @property
+    def functions(self) -> dict[str, TermFunction]:
+        """Python terms by name: those of cells, and those that the lab was given."""
+        return {**marked_terms(), **self.subject.functions}
+
+    @property
+    def space(self) -> Any:
+        """The environment's observation space."""
+        return self.subject.env.spaces().observation
+
+    @property
+    def good(self) -> set[str]:
+        """Labels of the policies that show what the task is."""
+        labels = dict.fromkeys(self.batch.labels.values())
+        if self.notes.good is not None:
+            return {label for label in labels if label in self.notes.good}
+        return {label for label in labels if label not in AIMLESS}
+
+    @property
+    def undoes(self) -> str:
+        return self._undo.undoes
+
+    @property
+    def redoes(self) -> str:
+        return self._undo.redoes
+
+    def episode_rows(self, episode: int) -> slice:
+        """Returns the rows of the batch that belong to an episode."""
+        starts = self.batch.starts
+        stop = int(starts[episode + 1]) if episode + 1 < len(starts) else len(self.batch)
+        return slice(int(starts[episode]), stop)
+
+    def label_of(self, episode: int) -> str:
+        """Returns the label of the policy that made an episode."""
+        return self.batch.labels.get(int(self.batch.episode[self.batch.starts[episode]]), "")
+
+    # --- edits
+
+    def edit(
+        self,
+        *,
+        reward: RewardSpec | None = None,
+        state: StateSpec | None = None,
+        what: str,
+        merge: str | None = None,
+    ) -> None:
+        """Changes the design.
+
+        Args:
+            reward: the new reward, if it changes.
+            state: the new state, if it changes.
+            what: in words, for undo.
+            merge: edits with the same word in quick succession are one step of undo.
+
+        Raises:
+            DesignError: it does not work on the episodes; everything is as it was.
+        """
+        with self.lock:
+            design = Design(
+                reward=self.reward if reward is None else reward.bind(self.functions),
+                state=self.state if state is None else state,
+            )
+            self._show(design, self.design)
+            self._undo.push(design, what, merge=merge)
+            self._tell(*self._changed(reward is not None, state is not None))
+
+    def undo(self) -> None:
+        """Takes the last edit back."""
+        self._go(self._undo.undo)
+
+    def redo(self) -> None:
+        """Does again what was taken back."""
+        self._go(self._undo.redo)
+
+    def rebind(self) -> None:
+        """Takes in Python terms that cells have defined anew since.
+
+        Raises:
+            DesignError: such a term fails on the episodes; its former function stays.
+        """
+        with self.lock:
+            functions = self.functions
+            design = self.design.bind(functions)
+            old = [getattr(part, "function", None) for part in self.reward.terms]
+            if [getattr(part, "function", None) for part in design.reward.terms] == old:
+                return
+            self._show(design, self.design)
+            self._undo.replace(lambda value: value.bind(functions))
+            self._tell(Event.REWARD)
+
+    def set_episodes(self, recorded: Recorded) -> None:
+        """Takes other episodes; the one that is looked at stays, if it is still there.
+
+        Raises:
+            DesignError: the design does not work on them.
+        """
+        with self.lock:
+            key = self.keys[self.episode]
+            self._take(recorded)
+            self.episode = self.keys.index(key) if key in self.keys else 0
+            self._tell(Event.EPISODES)
+
+    def note(self, **changes: Any) -> None:
+        """Changes notes: `colours`, `preferences`, `good`, `buffer_size`, `axes`."""
+        with self.lock:
+            self.notes = replace(self.notes, **changes)
+            self._tell(Event.NOTES)
+
+    def select(self, episode: int) -> None:
+        """Looks at another episode, counted from 0.
+
+        Raises:
+            UsageError: there is no such episode.
+        """
+        with self.lock:
+            if not 0 <= episode < len(self.keys):
+                raise UsageError(
+                    f"episode={episode} is not there; the lab has the episodes 0 to {len(self.keys) - 1}"
+                )
+            self.episode = episode
+            self._tell(Event.SELECTION)
+
+    def say(self, words: str) -> None:
+        """Says something about the design file."""
+        with self.lock:
+            self.file_words = words
+            self._tell(Event.FILE)
+
+    def settle(self) -> list[Finding]:
+        """Checks the design as it stands; in whatever thread, and without holding up edits."""
+        with self.lock:
+            batch, design, plan, good = self.batch, self.design, self.plan, self.good
+            result = self.preview.result
+        found = worst_first(
+            [
+                *check_reward(batch, design.reward, result=result, good=good, cache=self._cache),
+                *check_state(
+                    batch, plan, reward=np.asarray(result.total, dtype=np.float64),
+                    action_space=self.subject.env.spaces().action, cache=self._cache,
+                ),
+            ]
+        )  # fmt: skip
+        with self.lock:
+            self.findings = found
+            self._tell(Event.SETTLED)
+        return found
+
+    # --- listeners
+
+    def listen(self, listener: Callable[[Event], None]) -> Callable[[], None]:
+        """Calls `listener` after each change; returns what ends that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    @contextmanager
+    def quietly(self, listener: Callable[[Event], None]) -> Iterator[None]:
+        """Within it `listener` is not called: for a tab that makes the change itself."""
+        self._listeners.remove(listener)
+        try:
+            yield
+        finally:
+            self._listeners.append(listener)
+
+    def _tell(self, *events: Event) -> None:
+        for event in events:
+            for listener in tuple(self._listeners):
+                listener(event)
+
+    # --- inside
+
+    def _take(self, recorded: Recorded) -> None:
+        preview = RewardPreview(recorded.batch, self.reward)
+        self.plan: StatePlan = self.state.plan(self.space, self.subject.names)
+        self.recorded = recorded
+        self.batch: Transitions = recorded.batch
+        self.keys: list[str] = list(recorded.keys)
+        self.preview = preview
+        self.episode = min(getattr(self, "episode", 0), len(self.keys) - 1)
+        self._cache.clear()
+
+    def _show(self, design: Design, before: Design) -> None:
+        """Makes preview and plan of a design; both or neither."""
+        plan = self.plan
+        if design.state != before.state:
+            plan = design.state.plan(self.space, self.subject.names)
+        self.preview.update(design.reward)
+        self.plan = plan
+
+    def _go(self, move: Callable[[], Design]) -> None:
+        with self.lock:
+            before = self.design
+            after = move()
+            self._show(after, before)
+            self._tell(*self._changed(before.reward != after.reward, before.state != after.state))
+
+    @staticmethod
+    def _changed(reward: bool, state: bool) -> list[Event]:
+        return [event for event, is_so in ((Event.REWARD, reward), (Event.STATE, state)) if is_so]
+
