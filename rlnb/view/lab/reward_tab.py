@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import escape
 
 import ipywidgets as w
 
@@ -71,8 +72,11 @@ class RewardTab:
             self._draw()
         elif event is Event.EPISODES:
             self._show_all()
-        elif event in (Event.SELECTION, Event.NOTES):
-            self._show_rows()
+        elif event is Event.SELECTION:
+            self._draw()
+        elif event is Event.NOTES:
+            for place, (row, part) in enumerate(zip(self._rows, self._bench.reward.terms, strict=True)):
+                row.recolour(colour_of(self._bench.notes, part.name, place))
             self._draw()
         elif event is Event.SETTLED:
             self.plots.show([ranking_figure(self._bench)], partly=True)
@@ -185,8 +189,6 @@ class RewardTab:
         try:
             self._bench.edit(reward=replace(self._bench.reward, **changes), what=what)  # type: ignore[arg-type]
         except DesignError as error:
-            from html import escape
-
             self._message.value = escape(str(error))
 
     def _recolour(self, place: int, colour: str) -> None:

@@ -63,7 +63,7 @@ class TermRow:
         functions: Callable[[], list[str]],
         groups: Callable[[], list[str]],
     ) -> None:
-        self._edit, self._recolour = edit, recolour
+        self._edit, self._choose_colour = edit, recolour
         self._suggestions, self._functions, self._groups = suggestions, functions, groups
         self._part: Part = Term("term", "0.0")
         self._quiet = True
@@ -139,6 +139,12 @@ class TermRow:
         finally:
             self._quiet = False
 
+    def recolour(self, colour: str) -> None:
+        """Shows another colour; a draft that is being typed stays."""
+        self._quiet = True
+        self._colour.value = colour
+        self._quiet = False
+
     def _show_weight(self, part: Part) -> None:
         scheduled = isinstance(part.weight, str)
         self._weight.disabled = scheduled
@@ -157,13 +163,13 @@ class TermRow:
         self._expression.observe(lambda c: self._try_text(c["new"]), "value")
         self._function.observe(lambda c: self._take_function(c["new"]), "value")
         self._weight.observe(lambda c: self._drag(c["new"]), "value")
-        self._exact.observe(lambda c: self._try(what="weight", weight=_weight(c["new"])), "value")
+        self._exact.observe(lambda c: self._try(what="weight", weight=read_weight(c["new"])), "value")
         for field in (self._low, self._high):
             field.observe(lambda _: self._try_clip(), "value")
         self._kind.observe(lambda c: self._turn_into(c["new"]), "value")
         self._group.observe(lambda c: self._try(what="group", group=c["new"].strip() or None), "value")
         self._gamma.observe(lambda c: self._try(what="gamma", gamma=_number(c["new"])), "value")
-        self._colour.observe(lambda c: None if self._quiet else self._recolour(c["new"]), "value")
+        self._colour.observe(lambda c: None if self._quiet else self._choose_colour(c["new"]), "value")
 
     def _drag(self, weight: float) -> None:
         if self._quiet:
@@ -237,7 +243,7 @@ def _text(part: Part) -> str:
     return part.expression if isinstance(part.expression, str) else ""
 
 
-def _weight(text: str) -> float | str:
+def read_weight(text: str) -> float | str:
     """Reads a number, or leaves a schedule such as "lin_1" to the term, which says what is wrong with it."""
     try:
         return float(text.replace("−", "-"))
