@@ -304,4 +304,3 @@ class Workbench:
     @staticmethod
     def _changed(reward: bool, state: bool) -> list[Event]:
         return [event for event, is_so in ((Event.REWARD, reward), (Event.STATE, state)) if is_so]
-

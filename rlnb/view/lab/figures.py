@@ -99,7 +99,9 @@ class LinesFigure(Figure):
     def headline(self) -> str:
         ranges = [(line.name, line.y[np.isfinite(line.y)]) for line in self.lines]
         return ", ".join(
-            f"{name} from {number(float(y.min()))} to {number(float(y.max()))}" for name, y in ranges if y.size
+            f"{name} from {number(float(y.min()))} to {number(float(y.max()))}"
+            for name, y in ranges
+            if y.size
         )
 
 
@@ -129,7 +131,9 @@ class Strips(Figure):
     @property
     def headline(self) -> str:
         strips = [(label, self.of(label)) for label in self.colors]
-        return ", ".join(f"{label} mean {number(float(v.mean()))} of {v.size}" for label, v in strips if v.size)
+        return ", ".join(
+            f"{label} mean {number(float(v.mean()))} of {v.size}" for label, v in strips if v.size
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,8 @@ from rlnb.design.groups import TermGroup
 from rlnb.errors import DesignError, ExpressionError
 from rlnb.view.lab.bench import Event, Workbench
 from rlnb.view.lab.expression_field import ExpressionField, Suggestion
-from rlnb.view.lab.term_row import button, read_weight, slider_range
+from rlnb.view.lab.term_row import button
+from rlnb.view.lab.weight_field import WeightField
 
 
 class GroupRows:
@@ -29,7 +30,9 @@ class GroupRows:
         self._rows: list[_GroupRow] = []
         self._box = w.VBox()
         self.widget = w.VBox([w.HTML("<b>Groups</b>: a term joins one by its ⋯ menu."), self._box])
-        self.add_button = w.Button(description="Add group", icon="object-group", layout=w.Layout(width="120px"))
+        self.add_button = w.Button(
+            description="Add group", icon="object-group", layout=w.Layout(width="120px")
+        )
         self.add_button.tooltip = "terms of one objective, weighted together"
         self.add_button.on_click(lambda _: self._add())
         self._show()
@@ -73,18 +76,16 @@ class _GroupRow:
     def __init__(self, bench: Workbench, place: int) -> None:
         self._bench, self._place = bench, place
         self._quiet = True
-        self._reach = 0.0
         self._on = w.Checkbox(indent=False, layout=w.Layout(width="22px"))
         self._name = w.Text(continuous_update=False, layout=w.Layout(width="120px"))
         self._combine = ExpressionField(placeholder="the weighted sum of its terms")
         self._combine.layout = w.Layout(flex="1 1 160px", min_width="120px")
         self._members = w.HTML(layout=w.Layout(width="180px"))
         self._members.add_class("rlnb-muted")
-        self._weight = w.FloatSlider(readout=False, layout=w.Layout(width="150px"))
-        self._exact = w.Text(continuous_update=False, layout=w.Layout(width="76px"))
+        self._weight = WeightField(lambda weight: self._try("weight", weight=weight))
         self.widget = w.HBox(
             [
-                self._on, self._name, self._combine, self._members, self._weight, self._exact,
+                self._on, self._name, self._combine, self._members, self._weight.slider, self._weight.exact,
                 button("trash", "remove the group; its terms stay", self._remove),
             ]
         )  # fmt: skip
@@ -92,8 +93,6 @@ class _GroupRow:
         self._on.observe(lambda c: self._try("on/off", enabled=c["new"]), "value")
         self._name.observe(lambda c: self._rename(c["new"].strip()), "value")
         self._combine.observe(lambda c: self._try("combination", combine=c["new"].strip() or None), "value")
-        self._weight.observe(lambda c: self._try("weight", weight=round(c["new"], 10)), "value")
-        self._exact.observe(lambda c: self._try("weight", weight=read_weight(c["new"])), "value")
         self._quiet = False
 
     def show(self, group: TermGroup, members: list[str]) -> None:
@@ -104,20 +103,12 @@ class _GroupRow:
         self._combine.suggestions = [Suggestion(name, "term") for name in members]
         self._combine.value = group.combine or ""
         self._combine.clear_error()
-        if isinstance(group.weight, str):
-            self._exact.value, self._weight.disabled = group.weight, True
-        else:
-            if abs(group.weight) > self._reach or not self._reach:
-                self._reach = reach = slider_range(group.weight)
-                with self._weight.hold_trait_notifications():
-                    self._weight.min, self._weight.max, self._weight.step = -reach, reach, reach / 200
-            self._weight.value, self._weight.disabled = group.weight, False
-            self._exact.value = f"{group.weight:g}"
+        self._weight.show(group.weight)
         self._quiet = False
 
-    def _try(self, what: str, **changes: object) -> None:
+    def _try(self, what: str, **changes: object) -> bool:
         if self._quiet:
-            return
+            return False
         reward = self._bench.reward
         groups = list(reward.groups)
         old = groups[self._place]
@@ -130,6 +121,10 @@ class _GroupRow:
             self._combine.show_error(str(error), error.position)
         except DesignError as error:
             self._combine.show_error(str(error), None)
+        else:
+            self._combine.clear_error()
+            return True
+        return False
 
     def _rename(self, name: str) -> None:
         if self._quiet:

@@ -81,9 +81,7 @@ class PlotsWidget(anywidget.AnyWidget):
             texts: a short word beside each ring, e.g. "A"; none when None.
         """
         texts = [""] * len(indices) if texts is None else texts
-        self.marks = [
-            {"index": int(index), "text": text} for index, text in zip(indices, texts, strict=True)
-        ]
+        self.marks = [{"index": int(index), "text": text} for index, text in zip(indices, texts, strict=True)]
 
     def on_select(self, handle: Callable[[str, int], None]) -> None:
         """Calls `handle` with a figure's key and the place of the episode that was clicked.

@@ -6,7 +6,6 @@ the place of the fault, and the design stays as it was.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from html import escape
@@ -17,6 +16,7 @@ import ipywidgets as w
 from rlnb.design.reward import Shaping, Term
 from rlnb.errors import DesignError, ExpressionError
 from rlnb.view.lab.expression_field import ExpressionField, Suggestion
+from rlnb.view.lab.weight_field import Weight, WeightField
 
 Part = Term | Shaping
 
@@ -30,13 +30,6 @@ def button(icon: str, tip: str, on_click: Callable[[], None]) -> w.Button:
     made.add_class("rlnb-icon-button")
     made.on_click(lambda _: on_click())
     return made
-
-
-def slider_range(weight: float) -> float:
-    """Returns how far a weight's slider reaches on both sides of zero: 1, 2 or 5 times a power of ten."""
-    need = 2.0 * abs(weight) or 2.0
-    power: float = 10.0 ** math.floor(math.log10(need))
-    return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= need * (1 - 1e-9))
 
 
 class TermRow:
@@ -67,7 +60,6 @@ class TermRow:
         self._suggestions, self._functions, self._groups = suggestions, functions, groups
         self._part: Part = Term("term", "0.0")
         self._quiet = True
-        self._reach = 0.0  # of the slider; it grows with the weight, and does not shrink under the hand
         narrow = w.Layout(width="66px")
         self._on = w.Checkbox(indent=False, layout=w.Layout(width="22px"))
         self._on.tooltip = "count this term"
@@ -78,8 +70,7 @@ class TermRow:
         self._function = w.Dropdown(layout=w.Layout(flex="1 1 160px", min_width="120px"))
         self._low = w.Text(continuous_update=False, placeholder="−∞", layout=narrow)
         self._high = w.Text(continuous_update=False, placeholder="∞", layout=narrow)
-        self._weight = w.FloatSlider(readout=False, step=0.01, layout=w.Layout(width="150px"))
-        self._exact = w.Text(continuous_update=False, layout=w.Layout(width="76px"))
+        self._weight = WeightField(self._weigh)
         self._kind = w.Dropdown(options=[EXPRESSION, PYTHON, SHAPING], layout=w.Layout(width="170px"))
         self._group = w.Combobox(placeholder="none", continuous_update=False, layout=w.Layout(width="130px"))
         self._gamma = w.Text(continuous_update=False, layout=narrow)
@@ -95,7 +86,7 @@ class TermRow:
         line = w.HBox(
             [
                 self._on, self._colour, self._name, self._expression, self._function, self._low, self._high,
-                self._weight, self._exact, more,
+                self._weight.slider, self._weight.exact, more,
                 button("arrow-up", "move up", lambda: act("up")),
                 button("arrow-down", "move down", lambda: act("down")),
                 button("copy", "copy this term", lambda: act("copy")),
@@ -134,7 +125,7 @@ class TermRow:
             self._group.value = part.group or ""
             self._gamma.value = f"{part.gamma:g}" if isinstance(part, Shaping) else ""
             self._gamma_box.layout.display = "" if isinstance(part, Shaping) else "none"
-            self._show_weight(part)
+            self._weight.show(part.weight)
             self._error.value = ""
         finally:
             self._quiet = False
@@ -145,25 +136,11 @@ class TermRow:
         self._colour.value = colour
         self._quiet = False
 
-    def _show_weight(self, part: Part) -> None:
-        scheduled = isinstance(part.weight, str)
-        self._weight.disabled = scheduled
-        self._exact.value = part.weight if isinstance(part.weight, str) else f"{part.weight:g}"
-        if isinstance(part.weight, str):
-            return
-        if abs(part.weight) > self._reach or not self._reach:
-            self._reach = reach = slider_range(part.weight)
-            with self._weight.hold_trait_notifications():
-                self._weight.min, self._weight.max, self._weight.step = -reach, reach, reach / 200
-        self._weight.value = part.weight
-
     def _watch(self) -> None:
         self._on.observe(lambda c: self._try(what="on/off", enabled=c["new"]), "value")
         self._name.observe(lambda c: self._try(what="name", name=c["new"].strip()), "value")
         self._expression.observe(lambda c: self._try_text(c["new"]), "value")
         self._function.observe(lambda c: self._take_function(c["new"]), "value")
-        self._weight.observe(lambda c: self._drag(c["new"]), "value")
-        self._exact.observe(lambda c: self._try(what="weight", weight=read_weight(c["new"])), "value")
         for field in (self._low, self._high):
             field.observe(lambda _: self._try_clip(), "value")
         self._kind.observe(lambda c: self._turn_into(c["new"]), "value")
@@ -171,14 +148,8 @@ class TermRow:
         self._gamma.observe(lambda c: self._try(what="gamma", gamma=_number(c["new"])), "value")
         self._colour.observe(lambda c: None if self._quiet else self._choose_colour(c["new"]), "value")
 
-    def _drag(self, weight: float) -> None:
-        if self._quiet:
-            return
-        weight = round(weight, 10)
-        if self._try(what="weight", merge=f"weight {self._part.name}", weight=weight):
-            self._quiet = True
-            self._exact.value = f"{weight:g}"
-            self._quiet = False
+    def _weigh(self, weight: Weight) -> bool:
+        return self._try(what="weight", merge=f"weight {self._part.name}", weight=weight)
 
     def _try_text(self, text: str) -> None:
         key = "potential" if isinstance(self._part, Shaping) else "expression"
@@ -241,14 +212,6 @@ def _text(part: Part) -> str:
     if isinstance(part, Shaping):
         return part.potential
     return part.expression if isinstance(part.expression, str) else ""
-
-
-def read_weight(text: str) -> float | str:
-    """Reads a number, or leaves a schedule such as "lin_1" to the term, which says what is wrong with it."""
-    try:
-        return float(text.replace("−", "-"))
-    except ValueError:
-        return text.strip()
 
 
 def _number(text: str, empty: str = "") -> Any:
