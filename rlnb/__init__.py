@@ -30,6 +30,7 @@ _PUBLIC = {
     "Shaping": ("rlnb.design.reward", "Shaping"),
     "StateSpec": ("rlnb.design.state", "StateSpec"),
     "Term": ("rlnb.design.reward", "Term"),
+    "TermGroup": ("rlnb.design.reward", "TermGroup"),
     "Transitions": ("rlnb.design.transitions", "Transitions"),
     "ZScore": ("rlnb.design.state", "ZScore"),
     "attempt": ("rlnb.here", "attempt"),
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from rlnb.design.reward import RewardSpec as RewardSpec
     from rlnb.design.reward import Shaping as Shaping
     from rlnb.design.reward import Term as Term
+    from rlnb.design.reward import TermGroup as TermGroup
     from rlnb.design.reward import reward_term as reward_term
     from rlnb.design.state import Clip as Clip
     from rlnb.design.state import Delta as Delta

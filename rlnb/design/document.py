@@ -5,7 +5,10 @@
         - {name: env, expression: reward, weight: 1.0}
         - {name: landing, python: soft_landing, weight: lin_1, clip: [-1.0, 1.0]}
         - {name: towards, potential: "-hypot(x, y)", gamma: 0.99, weight: 1.0}
-      combine: env + landing * towards           # left out: the weighted sum
+        - {name: fuel, expression: "-(action > 0)", group: cost}
+      groups:
+        - {name: cost, weight: 0.3}
+      combine: env + landing * towards + cost    # left out: the weighted sum
     state:
       - select: [x, y, vx, vy]
       - derive: {name: speed, expression: "hypot(vx, vy)"}
@@ -20,6 +23,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
+from rlnb.design.groups import TermGroup
 from rlnb.design.operation import Operation
 from rlnb.design.operations import OPERATIONS, Select
 from rlnb.design.reward import RewardSpec
@@ -28,8 +32,9 @@ from rlnb.design.state import StateSpec
 from rlnb.design.term import Term
 from rlnb.errors import DesignError, ExpressionError, did_you_mean
 
-_TERM = ("name", "expression", "python", "weight", "clip", "enabled")
-_SHAPING = ("name", "potential", "gamma", "weight", "enabled")
+_TERM = ("name", "expression", "python", "weight", "clip", "enabled", "group")
+_SHAPING = ("name", "potential", "gamma", "weight", "enabled", "group")
+_GROUP = ("name", "weight", "combine", "enabled")
 
 
 def check_keys(given: object, known: Collection[str], where: str) -> dict[str, Any]:
@@ -53,6 +58,8 @@ def check_keys(given: object, known: Collection[str], where: str) -> dict[str, A
 def reward_to_dict(reward: RewardSpec) -> dict[str, Any]:
     """Returns a reward as plain values."""
     written: dict[str, Any] = {"terms": [_part_to_dict(part) for part in reward.terms]}
+    if reward.groups:  # left out otherwise: designs without groups keep their fingerprint
+        written["groups"] = [_written(group, _GROUP) for group in reward.groups]
     if reward.combine is not None:
         written["combine"] = reward.combine
     return written
@@ -64,12 +71,18 @@ def reward_from_dict(given: object, where: str = "reward") -> RewardSpec:
     Raises:
         DesignError: with the place and the nearest right key.
     """
-    values = check_keys(given, ("terms", "combine"), where)
+    values = check_keys(given, ("terms", "groups", "combine"), where)
     parts = values.get("terms")
     if not isinstance(parts, list | tuple):
         raise DesignError(f"{where}.terms is {parts!r:.60}; it must be a list of terms.")
     terms = [_part_from_dict(part, f"{where}.terms[{place}]") for place, part in enumerate(parts)]
-    reward: RewardSpec = _made(RewardSpec, where, {"terms": terms, "combine": values.get("combine")})
+    listed = values.get("groups", [])
+    if not isinstance(listed, list | tuple):
+        raise DesignError(f"{where}.groups is {listed!r:.60}; it must be a list of groups.")
+    groups = [_group_from_dict(group, f"{where}.groups[{place}]") for place, group in enumerate(listed)]
+    reward: RewardSpec = _made(
+        RewardSpec, where, {"terms": terms, "combine": values.get("combine"), "groups": groups}
+    )
     return reward.bind()
 
 
@@ -104,12 +117,25 @@ def state_from_list(given: object, where: str = "state") -> StateSpec:
 
 def _part_to_dict(part: Term | Shaping) -> dict[str, Any]:
     keys = _TERM if isinstance(part, Term) else _SHAPING
-    written = {key: getattr(part, key) for key in keys if getattr(part, key) is not None}
-    if part.enabled:
-        del written["enabled"]
+    written = _written(part, keys)
     if part.clip is not None:
         written["clip"] = list(part.clip)
     return written
+
+
+def _written(value: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+    """Returns the keys that say something: neither None nor `enabled: true`."""
+    written = {key: getattr(value, key) for key in keys if getattr(value, key) is not None}
+    if value.enabled:
+        del written["enabled"]
+    return written
+
+
+def _group_from_dict(given: object, where: str) -> TermGroup:
+    values = check_keys(given, _GROUP, where)
+    if "name" not in values:
+        raise DesignError(f"{where} has no name; every group needs one.")
+    return _made(TermGroup, where, values)  # type: ignore[no-any-return]
 
 
 def _part_from_dict(given: object, where: str) -> Term | Shaping:

@@ -18,41 +18,17 @@ from typing import Any
 import numpy as np
 
 from rlnb.design.columns import Array
-from rlnb.design.expression import BLOCK, Expression, quiet
+from rlnb.design.groups import TermGroup, check_combine, check_groups
+from rlnb.design.measure import as_paid, clipped, measure
 from rlnb.design.rowwise import differing_row
 from rlnb.design.schedule import weight_at
 from rlnb.design.shaping import Shaping
-from rlnb.design.term import Term, TermFunction, compile_for, marked_terms, name_of, reward_term
+from rlnb.design.term import Term, TermFunction, marked_terms, name_of, reward_term
+from rlnb.design.total import RewardResult, Total
 from rlnb.design.transitions import Transitions
 from rlnb.errors import DesignError, did_you_mean
 
-__all__ = ["RewardResult", "RewardSpec", "Shaping", "Term", "reward_term"]
-
-
-@dataclass(frozen=True, eq=False)
-class RewardResult:
-    """What a batch of n transitions is paid.
-
-    Attributes:
-        total: float32 (n,).
-        terms: enabled term → float64 (n,), clipped, before its weight.
-        weights: enabled term → the weight that counted.
-    """
-
-    total: Array
-    terms: dict[str, Array]
-    weights: dict[str, float]
-
-    def contribution(self, name: str) -> Array:
-        """Returns a term's weighted value, float64 (n,)."""
-        with np.errstate(all="ignore"):
-            return np.asarray(self.weights[name] * self.terms[name])
-
-    def nonfinite(self) -> dict[str, int]:
-        """Returns how many rows are NaN or infinite, for each term (and "total") that has any."""
-        columns = {**self.terms, "total": self.total}
-        counts = {name: int(np.count_nonzero(~np.isfinite(values))) for name, values in columns.items()}
-        return {name: count for name, count in counts.items() if count}
+__all__ = ["RewardResult", "RewardSpec", "Shaping", "Term", "TermGroup", "reward_term"]
 
 
 @dataclass(frozen=True)
@@ -62,12 +38,14 @@ class RewardSpec:
     Attributes:
         terms: in the order in which they are summed; a bare function counts as `Term(its name, it)`.
         combine: None for the weighted sum, or an expression in which each term's name stands for its
-            weighted value (0 if it is not enabled).
+            weighted value (0 if it is not enabled), and a group's name for its terms.
+        groups: objectives that terms belong to by their `group`.
     """
 
     terms: Sequence[Term | Shaping] = field(default_factory=lambda: (Term("env", "reward"),))
     combine: str | None = None
-    _combined: Expression | None = field(default=None, init=False, compare=False, repr=False)
+    groups: Sequence[TermGroup] = ()
+    _total: Total | None = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         given: Sequence[Any] = [self.terms] if isinstance(self.terms, Term | Shaping) else self.terms
@@ -91,10 +69,13 @@ class RewardSpec:
         if not terms:
             raise DesignError("A reward needs at least one term; RewardSpec.env() is the environment's own.")
         object.__setattr__(self, "terms", terms)
+        listed: Any = self.groups
+        groups = tuple(listed) if isinstance(listed, list | tuple) else (listed,)
+        check_groups(terms, groups)
+        object.__setattr__(self, "groups", groups)
         if self.combine is not None:
-            expression = compile_for("combine", self.combine)
-            expression.check(names)
-            object.__setattr__(self, "_combined", expression)
+            check_combine(self.combine, "the reward")
+        object.__setattr__(self, "_total", Total(terms, groups, self.combine))
 
     @classmethod
     def env(cls) -> RewardSpec:
@@ -104,12 +85,16 @@ class RewardSpec:
     @property
     def is_identity(self) -> bool:
         """The total is the environment's own reward."""
-        return self.combine is None and len(self.terms) == 1 and self.terms[0].is_environment
+        plain = self.combine is None and not self.groups
+        return plain and len(self.terms) == 1 and self.terms[0].is_environment
 
     @property
     def enabled(self) -> tuple[Term | Shaping, ...]:
-        """The terms that are computed."""
-        return tuple(part for part in self.terms if part.enabled)
+        """The terms that are computed: those of a group only while it is enabled."""
+        if not self.groups:
+            return tuple(part for part in self.terms if part.enabled)
+        off = {group.name for group in self.groups if not group.enabled}
+        return tuple(part for part in self.terms if part.enabled and part.group not in off)
 
     @property
     def unbound(self) -> tuple[str, ...]:
@@ -155,7 +140,7 @@ class RewardSpec:
 
         This is the slow half: keep it while weights, clips and the combination change.
         """
-        return _measure(self.enabled, batch.with_reward(_as_paid(batch.reward)))
+        return measure(self.enabled, as_paid(batch))
 
     def score(
         self, measured: Mapping[str, Array], *, progress: float = 0.0, rows: int | None = None
@@ -165,27 +150,24 @@ class RewardSpec:
         Args:
             rows: number of transitions, needed only where no term is enabled.
         """
-        parts = self.enabled
-        weights = {part.name: weight_at(part.weight, progress) for part in parts}
-        terms: dict[str, Array] = {}
+        terms = {part.name: clipped(part, measured[part.name]) for part in self.enabled}
+        return self.pay(terms, progress=progress, rows=rows)
+
+    def pay(
+        self, terms: dict[str, Array], *, progress: float = 0.0, rows: int | None = None
+    ) -> RewardResult:
+        """Weights and combines terms that are clipped already: the part of `score` that a weight changes.
+
+        Args:
+            terms: each enabled term's value, float64 (n,), in their order.
+            rows: number of transitions, needed only where no term is enabled.
+        """
+        weights = {part.name: weight_at(part.weight, progress) for part in self.enabled}
+        if rows is None:
+            rows = len(next(iter(terms.values()), ()))
         with np.errstate(all="ignore"):
-            for part in parts:
-                values = measured[part.name]
-                if part.clip is not None:
-                    values = np.minimum(np.maximum(values, part.clip[0]), part.clip[1])
-                terms[part.name] = values
-            if rows is None:
-                rows = len(next(iter(measured.values()), ()))
-            total = np.zeros(rows, dtype=np.float32)
-            combine = self._weighted_sum if self._combined is None else self._combination
-            if rows <= BLOCK:
-                total[...] = quiet(combine(terms, weights, rows))
-            else:
-                for start in range(0, rows, BLOCK):
-                    block = slice(start, min(start + BLOCK, rows))
-                    cut = {name: values[block] for name, values in terms.items()}
-                    total[block] = quiet(combine(cut, weights, block.stop - start))
-        return RewardResult(total, terms, weights)
+            assert self._total is not None
+            return self._total(terms, weights, rows, progress)
 
     def check_rowwise(self, batch: Transitions) -> None:
         """Checks that each Python term treats every row for itself: whole, halves and single rows alike.
@@ -195,7 +177,7 @@ class RewardSpec:
         Raises:
             DesignError: naming the term and the first row that came out differently.
         """
-        seen = batch.with_reward(_as_paid(batch.reward))
+        seen = as_paid(batch)
         for part in self.enabled:
             if not isinstance(part, Term) or part.function is None or hasattr(part.function, "state_dict"):
                 continue
@@ -231,45 +213,12 @@ class RewardSpec:
         bound = [(part.name, part.function) for part in self.terms if isinstance(part, Term)]
         return {name: function for name, function in bound if hasattr(function, "state_dict")}
 
-    def _weighted_sum(self, terms: dict[str, Array], weights: dict[str, float], rows: int) -> Array:
-        total: Array | None = None
-        for name, values in terms.items():
-            if weights[name] != 0.0:
-                part = values * weights[name]
-                total = part if total is None else np.add(total, part, out=total)
-        return np.zeros(rows) if total is None else total
-
-    def _combination(self, terms: dict[str, Array], weights: dict[str, float], rows: int) -> Array:
-        assert self._combined is not None
-        names: dict[str, Any] = {part.name: np.float64(0.0) for part in self.terms}
-        for name, values in terms.items():
-            if weights[name] != 0.0:
-                names[name] = values * weights[name]
-        total = np.empty(rows)
-        self._combined.fill(total, names)
-        return total
-
-
-def _measure(parts: Sequence[Term | Shaping], batch: Transitions) -> dict[str, Array]:
-    values = np.empty((len(parts), len(batch)))
-    with np.errstate(all="ignore"):
-        for part, row in zip(parts, values, strict=True):
-            part.fill(row, batch)
-        quiet(values)
-    return {part.name: row for part, row in zip(parts, values, strict=True)}
-
 
 def _alone(part: Term, batch: Transitions) -> Array:
-    return _measure([part], batch)[part.name]
+    return measure([part], batch)[part.name]
 
 
 def _bound(part: Term | Shaping, known: Mapping[str, TermFunction]) -> Term | Shaping:
     if isinstance(part, Term) and part.python is not None and part.python in known:
         return replace(part, function=known[part.python])
     return part
-
-
-def _as_paid(reward: Array) -> Array:
-    """Returns the environment's reward as a vector environment passes it on: float64 of its float32."""
-    with np.errstate(over="ignore"):
-        return np.asarray(reward, dtype=np.float32).astype(np.float64)

@@ -11,7 +11,7 @@ from rlnb.design.columns import Array, Columns
 from rlnb.design.expression import Expression
 from rlnb.design.namespace import subscript
 from rlnb.design.schedule import read_weight
-from rlnb.design.term import check_name, compile_for
+from rlnb.design.term import check_group, check_name, compile_for
 from rlnb.design.transitions import Transitions
 from rlnb.errors import DesignError, ExpressionError, did_you_mean
 
@@ -29,7 +29,7 @@ class Shaping:
         potential: an expression over observation components only (`x`, `obs["x"]`).
         gamma: the discount the agent is trained with; another one would change the optimal policy.
         weight: a number. A schedule or a clip would change the optimal policy, so there is none.
-        enabled: as for a term.
+        enabled: as for a term; `group` likewise.
     """
 
     name: str
@@ -37,10 +37,12 @@ class Shaping:
     gamma: float = 0.99
     weight: float = 1.0
     enabled: bool = True
+    group: str | None = None
     _compiled: Expression | None = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        check_group(self.group, f"shaping {self.name!r}")
         object.__setattr__(self, "_compiled", compile_for(self.name, self.potential))
         number = isinstance(self.gamma, int | float) and not isinstance(self.gamma, bool)
         if not number or not 0.0 <= self.gamma <= 1.0:

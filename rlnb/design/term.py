@@ -57,6 +57,7 @@ class Term:
         clip: (low, high), applied to the term's value before the weight.
         enabled: a term that is not enabled is neither computed nor logged.
         python: the name by which a Python term's function is found.
+        group: name of the `TermGroup` it belongs to, if any.
         function: the Python term itself; not part of the design file.
     """
 
@@ -67,6 +68,7 @@ class Term:
     enabled: bool = True
     python: str | None = None
     function: TermFunction | None = field(default=None, compare=False, repr=False)
+    group: str | None = None
     _compiled: Expression | None = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -88,6 +90,7 @@ class Term:
             raise DesignError(
                 f"The enabled of term {self.name!r} is {self.enabled!r:.60}; it must be true or false."
             )
+        check_group(self.group, f"term {self.name!r}")
         object.__setattr__(self, "weight", read_weight(self.weight, f"term {self.name!r}"))
         object.__setattr__(self, "clip", read_clip(self.clip, self.name))
         if isinstance(self.expression, str):
@@ -154,6 +157,16 @@ def check_name(name: object) -> None:
     """
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise DesignError(f"{name!r} cannot be a name; use letters, digits and _, as in 'soft_landing'.")
+
+
+def check_group(group: object, owner: str) -> None:
+    """Checks a term's group: a name, or None.
+
+    Raises:
+        DesignError: it is neither.
+    """
+    if group is not None and not isinstance(group, str):
+        raise DesignError(f"The group of {owner} is {group!r:.60}; it must be a group's name.")
 
 
 def compile_for(owner: str, text: str) -> Expression:

@@ -233,9 +233,13 @@ class DesignApplier:
 def _not_finite(result: RewardResult, batch: Transitions) -> DesignError:
     """One reward of NaN makes every weight NaN at the next update, so training stops before it."""
     row = int(np.flatnonzero(~np.isfinite(result.total))[0])
-    paying = [name for name, weight in result.weights.items() if weight != 0.0]
-    guilty = [name for name in paying if not np.isfinite(result.terms[name][row])]
-    blame = f"the term {guilty[0]!r} gave {result.terms[guilty[0]][row]}" if guilty else "no term alone did"
+    paying = {f"term {name!r}": values for name, values in result.terms.items() if result.weight(name) != 0.0}
+    # a group may fail where each of its terms is fine, by its expression
+    paying |= {
+        f"group {name!r}": values for name, values in result.groups.items() if result.group_weights[name]
+    }
+    guilty = [name for name, values in paying.items() if not np.isfinite(values[row])]
+    blame = f"the {guilty[0]} gave {paying[guilty[0]][row]}" if guilty else "no term alone did"
     return DesignError(
         f"the reward is {result.total[row]} at step {batch.t[row]} of episode {batch.episode[row]}: {blame}; "
         "guard it with where(…) or clip"

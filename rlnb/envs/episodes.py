@@ -44,7 +44,7 @@ class EpisodeSums:
             self._names = names
             self._weighted, self._plain = np.zeros((len(names), self._n)), np.zeros((len(names), self._n))
         values = np.array(list(result.terms.values())) if names else self._plain
-        weights = np.array([result.weights[name] for name in names])
+        weights = np.array([result.weight(name) for name in names])
         with np.errstate(all="ignore"):  # a NaN is found and named elsewhere
             self._paid += result.total
             self._env += env_rewards

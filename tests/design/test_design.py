@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlnb.design.design import Design
-from rlnb.design.reward import RewardSpec, Shaping, Term, reward_term
+from rlnb.design.reward import RewardSpec, Shaping, Term, TermGroup, reward_term
 from rlnb.design.state import Clip, Delta, Derive, RunningZScore, Scale, Select, StateSpec, ZScore
 from rlnb.errors import DesignError, ExpressionError
 
@@ -37,6 +38,18 @@ _REWARDS = st.builds(
     RewardSpec,
     st.lists(st.one_of(_TERMS, _PYTHON, _SHAPINGS), min_size=1, max_size=5, unique_by=lambda part: part.name),
 )
+_GROUPED = _REWARDS.flatmap(
+    lambda reward: st.lists(
+        st.builds(TermGroup, _NAMES, _FINITE, combine=st.none() | st.just("1 + 2"), enabled=st.booleans()).filter(
+            lambda group: group.name not in [part.name for part in reward.terms]
+        ),
+        min_size=1, max_size=2, unique_by=lambda group: group.name,
+    ).map(
+        lambda groups: replace(
+            reward, groups=groups, terms=[replace(reward.terms[0], group=groups[-1].name), *reward.terms[1:]]
+        )
+    )
+)  # fmt: skip
 _SOME = st.none() | st.lists(_NAMES, min_size=1, max_size=3, unique=True)
 _STATES = st.builds(
     StateSpec,
@@ -59,7 +72,7 @@ _STATES = st.builds(
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.builds(Design, _REWARDS, _STATES))
+@given(st.builds(Design, st.one_of(_REWARDS, _GROUPED), _STATES))
 def test_yaml_round_trip_is_lossless(design):
     text = design.to_yaml()
     again = Design.from_yaml(text)
