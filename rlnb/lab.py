@@ -1,0 +1,304 @@
+"""`rlnb.Lab`: the workbench where reward and state are shaped by hand, on recorded rollouts.
+
+In a notebook it is one widget. In a job, and in a notebook that is executed for its file, it writes
+nothing and shows pictures and tables of the design that counts there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlnb.design.code import to_code
+from rlnb.design.columns import Array
+from rlnb.design.describe import describe, design_diff
+from rlnb.design.design import Design
+from rlnb.design.names import component_names
+from rlnb.design.term import TermFunction, name_of
+from rlnb.design.transitions import Transitions
+from rlnb.envs.frames import FrameBudget
+from rlnb.envs.make import resolve_env
+from rlnb.envs.signals import Signal, check_signals
+from rlnb.errors import DesignError, UsageError
+from rlnb.experiment_design import design_of
+from rlnb.run.design_file import DesignFile, LabNotes, default_design_path
+from rlnb.run.identity import current
+from rlnb.run.recordings import EpisodeStore
+from rlnb.run.trajectories import read_transitions
+from rlnb.view.lab.bench import Subject, Workbench
+from rlnb.view.lab.episodes import BUILT_IN, Episodes, PolicyChoice
+from rlnb.view.lab.keeper import Keeper
+
+if TYPE_CHECKING:
+    from rlnb.design.checks.finding import Finding
+    from rlnb.experiment import Experiment
+
+_open: dict[Path, Lab] = {}
+"""The lab of each design file in this process: running its cell again replaces it."""
+
+
+class Lab:
+    """A reward and a state design on recorded episodes.
+
+    Args:
+        env: gymnasium id, class or function (also from a cell).
+        demo: episodes to look at: `rlnb.record(…)`, or the path of a recording.
+        design: the design file, beside the notebook; a file that exists beats `reward` and `state`. By
+            default it is called like the environment, e.g. `lunarlander-v3.yaml`.
+        reward: the reward to begin with: a `RewardSpec`, a term, an expression or a list of these.
+        state: the state to begin with: a `StateSpec` or a list of operations.
+        names: names of the observation's components, where the environment's are not known.
+        signals: functions of the environment, by name, for reward terms to use.
+        env_kwargs: keyword arguments of the environment.
+        policies: further policies to record with: label → function of an observation, or SB3 model.
+        episodes: how many random episodes are recorded when there are none at all.
+        frames: megabytes of images kept of each recording; 0 for none.
+
+    Raises:
+        UsageError: (its kinds) in one sentence, when something does not fit.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        demo: Transitions | str | Path | None = None,
+        design: str | Path | None = None,
+        *,
+        reward: Any = None,
+        state: Any = None,
+        names: Sequence[str] | None = None,
+        signals: Mapping[str, Signal] | None = None,
+        env_kwargs: Mapping[str, Any] | None = None,
+        policies: Mapping[str, Any] | None = None,
+        episodes: int = 5,
+        frames: float = 8.0,
+    ) -> None:
+        self.env = resolve_env(env, env_kwargs)
+        self.signals = check_signals(signals or {})
+        spaces = self.env.spaces()
+        self.names = component_names(spaces.observation, spaces.id, names)
+        self.defaults = design_of(None, reward, state)
+        self._in_job = current() is not None
+        path = _design_path(design, self.env.label)
+        if path in _open:
+            _open.pop(path).close()
+        self._file = DesignFile(path)
+        functions: dict[str, TermFunction] = {
+            str(part.python): part.function
+            for part in self.defaults.reward.terms
+            if getattr(part, "function", None) is not None
+        }
+        subject = Subject(self.env, self.names, functions)
+        chosen = self._file.read() or self.defaults
+        self.episodes = Episodes(
+            subject,
+            EpisodeStore(self._file.folder / "episodes"),
+            demo=_demonstration(demo),
+            signals=self.signals,
+            writes=not self._in_job,
+            offered=lambda: _offered(policies or {}, self.env.reference),
+        )
+        self._design = design_of(chosen, functions=functions.values())
+        self._budget = FrameBudget(megabytes=frames) if frames else None
+        recorded = self.episodes.load()
+        if recorded is None and not self._in_job:
+            self._record_first(episodes)
+            recorded = self.episodes.load()
+        self.bench: Workbench | None = None
+        self._keeper: Keeper | None = None
+        if recorded is not None:
+            self.bench = Workbench(subject, recorded, self._design, self._file.read_notes())
+            if not self._in_job:
+                self._keeper = Keeper(self.bench, self._file)
+                _open[path] = self
+        self._widget: Any = None
+
+    # --- what an Experiment asks for
+
+    def flush(self) -> None:
+        """Writes what has been changed to the design file."""
+        if self._keeper is not None:
+            self._keeper.flush()
+
+    def design(self) -> Design:
+        """Returns the design as it stands, with its Python terms bound."""
+        return self._design if self.bench is None else self.bench.design
+
+    def files(self) -> list[Path]:
+        """Returns what a job needs of this lab: the design file and the recordings, without images."""
+        found = [self._file.path] if self._file.path.exists() else []
+        return [*found, *(entry.path for entry in self.episodes.entries())]
+
+    # --- what a user asks for
+
+    @property
+    def spec(self) -> Design:
+        """The design as it stands: `lab.spec.reward`, `lab.spec.state`."""
+        return self.design()
+
+    @property
+    def path(self) -> Path:
+        """The design file."""
+        return self._file.path
+
+    @property
+    def batch(self) -> Transitions:
+        """The recorded transitions of all episodes."""
+        return self._need().batch
+
+    @property
+    def rewards(self) -> Array:
+        """What the design pays for each recorded transition, float32 (n,): the bytes that training pays."""
+        return self._need().preview.result.total
+
+    @property
+    def observations(self) -> Array:
+        """What the agent would see at each recorded transition, as in training."""
+        bench = self._need()
+        return bench.plan.preview(bench.batch)[0]
+
+    def experiment(self, algo: Any = "PPO", name: str | None = None, **settings: Any) -> Experiment:
+        """Returns an experiment that trains this lab's design.
+
+        Args:
+            algo: as in `rlnb.Experiment`.
+            name: by default the environment's name.
+            **settings: whatever `rlnb.Experiment` takes. `total_timesteps` is 100,000 by default, `policy`
+                follows from what the agent sees, and `gamma` from a potential-based shaping.
+        """
+        from rlnb.experiment import Experiment
+        from rlnb.lab_defaults import experiment_defaults
+
+        settings = {**experiment_defaults(self.design(), self.env, self.names), **settings}
+        return Experiment(name or default_design_path(self.env.label).stem, self, algo=algo, **settings)
+
+    def to_code(self) -> str:
+        """Returns the design as the source of a cell."""
+        return to_code(self.design())
+
+    def check(self) -> list[Finding]:
+        """Returns what the checks find in the design as it stands, the worst first."""
+        return self._need().settle()
+
+    def change(self, *, reward: Any = None, state: Any = None) -> None:
+        """Changes the design from code, as an edit in the widget does.
+
+        Args:
+            reward: as in `Lab(reward=…)`; left out, it stays.
+            state: likewise.
+        """
+        given = design_of(None, reward, state)
+        self._need().edit(
+            reward=None if reward is None else given.reward,
+            state=None if state is None else given.state,
+            what="changed by a cell",
+        )
+
+    def undo(self) -> None:
+        """Takes the last edit back."""
+        self._need().undo()
+
+    def redo(self) -> None:
+        """Does again what was taken back."""
+        self._need().redo()
+
+    def record(self, policy: Any = "random", *, episodes: int = 5, seed: int = 0, label: str | None = None) -> None:
+        """Records more episodes.
+
+        Args:
+            policy: "random", "sticky", "idle", a function of an observation, an SB3 model, or a run's
+                checkpoint such as "exp-2026-11-30-lander-7f3a@best".
+            episodes: how many.
+            seed: of the first episode.
+            label: what to call the policy.
+        """
+        bench = self._need()
+        self.episodes.record(_choice(policy, label), episodes=episodes, seed=seed, frames=self._budget)
+        recorded = self.episodes.load()
+        assert recorded is not None
+        bench.set_episodes(recorded)
+
+    def versions(self) -> list[Any]:
+        """Returns the design's earlier versions, oldest first."""
+        return list(self._file.versions())
+
+    def diff(self) -> list[str]:
+        """Returns in words how the design differs from the code's defaults; [] when it does not."""
+        return list(design_diff(self.defaults, self.design()))
+
+    def close(self) -> None:
+        """Saves, and lets the design file go; the widget stays to look at."""
+        if self._keeper is not None:
+            self._keeper.close()
+            self._keeper = None
+
+    # --- showing
+
+    def __repr__(self) -> str:
+        episodes = 0 if self.bench is None else len(self.bench.keys)
+        design = "; ".join(describe(self.design()))
+        return f"Lab({self.env.label}, {self._file.path.name}: {episodes} episodes; {design})"
+
+    def _ipython_display_(self) -> None:
+        from rlnb.view.lab.display import show_lab
+
+        show_lab(self)
+
+    def _record_first(self, episodes: int) -> None:
+        from rlnb.view.lab.progress import recording
+
+        with recording(f"Recording {episodes} random episodes of {self.env.label}", episodes) as progress:
+            self.episodes.record(
+                BUILT_IN[0], episodes=episodes, seed=0, frames=self._budget, progress=progress
+            )
+
+    def _need(self) -> Workbench:
+        if self.bench is None:
+            raise UsageError(
+                "This lab has no episodes: in a job only those that were recorded beside the notebook are there."
+            )
+        return self.bench
+
+
+def _design_path(design: str | Path | None, label: str) -> Path:
+    if design is None:
+        return default_design_path(label).absolute()
+    if not isinstance(design, str | Path) or Path(design).suffix not in (".yaml", ".yml"):
+        raise DesignError(f"design={design!r:.80} names no design file; give one such as 'lander.yaml'.")
+    return Path(design).expanduser().absolute()
+
+
+def _demonstration(demo: object) -> Transitions | None:
+    if demo is None or isinstance(demo, Transitions):
+        return demo
+    if isinstance(demo, str | Path):
+        if not Path(demo).is_file():
+            raise UsageError(f"demo={str(demo)!r} is no file; record one with rlnb.record(env, to={str(demo)!r})")
+        return read_transitions(demo)
+    raise UsageError(f"demo={demo!r:.80} is no recording; give what rlnb.record(…) returns, or its file")
+
+
+def _choice(policy: Any, label: str | None) -> PolicyChoice:
+    if isinstance(policy, str) and "@" in policy:
+        from rlnb.trained_policies import load_policy
+
+        return PolicyChoice(label or policy, policy, lambda: load_policy(policy))
+    if isinstance(policy, str):
+        return PolicyChoice(label or policy, policy, lambda: policy)
+    return PolicyChoice(label or name_of(policy), "", lambda: policy)
+
+
+def _offered(policies: Mapping[str, Any], reference: Any) -> list[PolicyChoice]:
+    """Returns the user's own policies, then the checkpoints of runs on the same environment."""
+    from rlnb.trained_policies import load_policy, trained_policies
+
+    def loader(name: str) -> Callable[[], Any]:
+        return lambda: load_policy(name)
+
+    own = [PolicyChoice(label, f"{label}: yours", lambda policy=policy: policy) for label, policy in policies.items()]  # type: ignore[misc]
+    trained = [
+        PolicyChoice(found.label, f"{found.label}: trained, {found.words}", loader(found.name))
+        for found in trained_policies(reference)
+    ]
+    return [*own, *trained]
