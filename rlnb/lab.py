@@ -22,7 +22,7 @@ from rlnb.envs.make import resolve_env
 from rlnb.envs.signals import Signal, check_signals
 from rlnb.errors import DesignError, UsageError
 from rlnb.experiment_design import design_of
-from rlnb.run.design_file import DesignFile, LabNotes, default_design_path
+from rlnb.run.design_file import DesignFile, default_design_path
 from rlnb.run.identity import current
 from rlnb.run.recordings import EpisodeStore
 from rlnb.run.trajectories import read_transitions
@@ -203,7 +203,9 @@ class Lab:
         """Does again what was taken back."""
         self._need().redo()
 
-    def record(self, policy: Any = "random", *, episodes: int = 5, seed: int = 0, label: str | None = None) -> None:
+    def record(
+        self, policy: Any = "random", *, episodes: int = 5, seed: int = 0, label: str | None = None
+    ) -> None:
         """Records more episodes.
 
         Args:
@@ -274,7 +276,9 @@ def _demonstration(demo: object) -> Transitions | None:
         return demo
     if isinstance(demo, str | Path):
         if not Path(demo).is_file():
-            raise UsageError(f"demo={str(demo)!r} is no file; record one with rlnb.record(env, to={str(demo)!r})")
+            raise UsageError(
+                f"demo={str(demo)!r} is no file; record one with rlnb.record(env, to={str(demo)!r})"
+            )
         return read_transitions(demo)
     raise UsageError(f"demo={demo!r:.80} is no recording; give what rlnb.record(…) returns, or its file")
 
@@ -296,7 +300,10 @@ def _offered(policies: Mapping[str, Any], reference: Any) -> list[PolicyChoice]:
     def loader(name: str) -> Callable[[], Any]:
         return lambda: load_policy(name)
 
-    own = [PolicyChoice(label, f"{label}: yours", lambda policy=policy: policy) for label, policy in policies.items()]  # type: ignore[misc]
+    own = [
+        PolicyChoice(label, f"{label}: yours", lambda policy=policy: policy)
+        for label, policy in policies.items()
+    ]  # type: ignore[misc]
     trained = [
         PolicyChoice(found.label, f"{found.label}: trained, {found.words}", loader(found.name))
         for found in trained_policies(reference)

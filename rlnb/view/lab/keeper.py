@@ -1,0 +1,156 @@
+"""Keeps a workbench's design on disk: saved a moment after each edit, with versions, by one owner.
+
+Nothing is written before the first edit: until then the code's own defaults may still change.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rlnb.design.describe import design_diff
+from rlnb.design.design import Design
+from rlnb.errors import RlnbError, UsageError
+from rlnb.run.autosave import Autosave
+from rlnb.run.design_file import DesignFile, DesignFileChanged, Owner
+from rlnb.view.lab.bench import Event, Workbench
+
+#: seconds without an edit after which it is saved and checked
+DELAY = 0.35
+
+
+class Keeper:
+    """One lab's hold on its design file.
+
+    Args:
+        bench: whose design is kept.
+        file: where.
+
+    Attributes:
+        owner: the lab that has the file open and is not this one; None when this one may write.
+        conflict: the file was changed by somebody else and nobody has said yet which one counts.
+    """
+
+    def __init__(self, bench: Workbench, file: DesignFile) -> None:
+        self._bench, self._file = bench, file
+        self.conflict = False
+        self.closed = False
+        self._saved: Design = bench.design
+        self._saved_notes = bench.notes
+        self.owner: Owner | None = file.claim(os.environ.get("JPY_SESSION_NAME", ""))
+        self._autosave = Autosave(self._rest, delay=DELAY)
+        self._end = bench.listen(self._hear)
+        self._say_owner()
+        self._autosave.touch()  # the first checks, in the background
+
+    @property
+    def versions(self) -> list[tuple[int, str]]:
+        """Returns number and words of each kept version, newest first."""
+        return [
+            (version.number, f"{version.time:%d %b %H:%M}: {version.summary}")
+            for version in reversed(self._file.versions())
+        ]
+
+    @property
+    def pending(self) -> bool:
+        """Whether something was changed that is not on disk."""
+        return self._bench.design != self._saved or self._bench.notes != self._saved_notes
+
+    def flush(self) -> None:
+        """Saves now.
+
+        Raises:
+            UsageError: another lab has the file, or it was changed by somebody else; nothing is written.
+        """
+        if not self.pending or self.closed:
+            return
+        if self.owner is not None:
+            raise UsageError(
+                f"{self._file.path.name} is open in another lab ({self.owner}), so this lab's changes are not "
+                "saved; press 'Take over' in this one, or close the other."
+            )
+        self._save()
+
+    def take_over(self) -> None:
+        """Makes this lab the owner; the other one is told when it next saves."""
+        self._file.take_over()
+        self.owner = None
+        self._autosave.touch()
+
+    def keep_mine(self) -> None:
+        """Writes this lab's design over what somebody else has written; theirs stays as a version."""
+        theirs = self._file.read()
+        if theirs is not None:
+            self._file.keep(theirs, "changed outside the lab")
+        self._save(over=True)
+        self.conflict = False
+
+    def load_theirs(self) -> None:
+        """Takes the design that somebody else has written; undo brings this lab's back.
+
+        Raises:
+            DesignError: it does not work on the episodes.
+        """
+        theirs = self._file.read()
+        if theirs is None:
+            raise UsageError(f"{self._file.path} is gone; press 'Keep mine' to write it again.")
+        self.conflict = False
+        self._saved = theirs
+        self._bench.edit(reward=theirs.reward, state=theirs.state, what=f"load {self._file.path.name}")
+
+    def restore(self, number: int) -> None:
+        """Goes to an earlier version; undo comes back."""
+        version = self._file.read_version(number)
+        self._bench.edit(reward=version.reward, state=version.state, what=f"version {number}")
+
+    def close(self) -> None:
+        """Saves what is pending and lets the file go."""
+        if self.closed:
+            return
+        self._end()
+        self._autosave.close()
+        try:
+            self.flush()
+        except RlnbError as error:
+            self._bench.say(str(error))
+        self.closed = True
+        self._file.release()
+        self._bench.say("This lab was opened again by a cell; the new one is the one that saves.")
+
+    def _hear(self, event: Event) -> None:
+        if event in (Event.REWARD, Event.STATE, Event.EPISODES, Event.NOTES):
+            self._autosave.touch()
+
+    def _rest(self) -> None:
+        """Saves and checks, in the background."""
+        with self._bench.lock:
+            if self.pending and self.owner is None and not self.conflict:
+                try:
+                    self._save()
+                except DesignFileChanged as error:
+                    self.conflict = True
+                    self._bench.say(str(error))
+                except (RlnbError, OSError) as error:
+                    self._bench.say(f"{self._file.path.name} could not be saved: {error}")
+        self._bench.settle()
+
+    def _save(self, *, over: bool = False) -> None:
+        with self._bench.lock:
+            design, notes = self._bench.design, self._bench.notes
+            if design != self._saved or over:
+                what = "; ".join(design_diff(self._saved, design)[:3]) or "as it was"
+                self._file.save(design, over=over)
+                self._file.keep(design, what)
+                self._saved = design
+            if notes != self._saved_notes:
+                self._file.write_notes(notes)
+                self._saved_notes = notes
+            self._bench.say(f"saved {time.strftime('%H:%M:%S')}")
+
+    def _say_owner(self) -> None:
+        if self.owner is not None:
+            self._bench.say(f"{self._file.path.name} is open in another lab ({self.owner}); changes here are not saved.")  # fmt: skip
+        elif self._file.path.exists():
+            self._bench.say("as on disk")
+        else:
+            self._bench.say("the code's defaults; written with the first change")
