@@ -33,6 +33,7 @@ from rlnb.view.lab.keeper import Keeper
 if TYPE_CHECKING:
     from rlnb.design.checks.finding import Finding
     from rlnb.experiment import Experiment
+    from rlnb.view.lab.static_view import StaticLab
 
 _open: dict[Path, Lab] = {}
 """The lab of each design file in this process: running its cell again replaces it."""
@@ -245,7 +246,25 @@ class Lab:
     def _ipython_display_(self) -> None:
         from rlnb.view.lab.display import show_lab
 
-        show_lab(self)
+        show_lab(self._static, self.bench, None if self._keeper is None else self._view)
+
+    def _static(self) -> StaticLab:
+        from rlnb.view.lab.static_view import StaticLab
+
+        return StaticLab(
+            self.bench, self.design(), self.defaults, title=self.env.label, file_name=self._file.path.name
+        )
+
+    def _view(self) -> Any:
+        """Returns the widget; one for the whole life of the lab, so that every cell shows the same."""
+        if self._widget is None:
+            from rlnb.view.lab.lab_view import LabView
+
+            assert self.bench is not None
+            assert self._keeper is not None
+            view = LabView(self.env.label, self._file.path.name, self.bench, self._keeper, self.episodes)
+            self._widget = view.widget
+        return self._widget
 
     def _record_first(self, episodes: int) -> None:
         from rlnb.view.lab.progress import recording

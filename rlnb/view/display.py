@@ -72,9 +72,9 @@ class Shown:
         if where is FrontEnd.LIVE and not self.subject.ended:
             _show_live(self.subject)
         else:
-            _publish(*image_bundle(self.subject.still(), self.subject.text()))
+            publish(*image_bundle(self.subject.still(), self.subject.text()))
             if self.subject.ended:
-                _publish({"text/plain": self.subject.closing()}, {})
+                publish({"text/plain": self.subject.closing()}, {})
 
 
 def image_bundle(png: bytes, text: str) -> Bundle:
@@ -93,15 +93,15 @@ class NotebookOutput:
     def open(self, widget: Any, text: str, png: bytes | None) -> None:
         """Publishes both; `png` when there is an image to keep already."""
         data = {"text/plain": text, "application/vnd.jupyter.widget-view+json": _view_of(widget)}
-        _publish(data, {}, self._live)
-        _publish(*(image_bundle(png, text) if png else ({"text/plain": text}, {})), self._still)
+        publish(data, {}, self._live)
+        publish(*(image_bundle(png, text) if png else ({"text/plain": text}, {})), self._still)
 
     def halt(self, png: bytes, text: str) -> None:
-        _publish(*image_bundle(png, text), self._still, update=True)
+        publish(*image_bundle(png, text), self._still, update=True)
 
     def end(self, png: bytes, text: str, closing: str) -> None:
-        _publish(*image_bundle(png, text), self._live, update=True)
-        _publish({"text/plain": closing}, {}, self._still, update=True)
+        publish(*image_bundle(png, text), self._live, update=True)
+        publish({"text/plain": closing}, {}, self._still, update=True)
 
 
 _views: dict[str, Any] = {}
@@ -124,7 +124,7 @@ def _view_of(widget: Any) -> dict[str, Any]:
     return {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
 
 
-def _publish(
+def publish(
     data: dict[str, Any], metadata: dict[str, Any], display_id: str | None = None, *, update: bool = False
 ) -> None:
     from IPython.display import publish_display_data

@@ -17,7 +17,7 @@ from rlnb.view.lab.episodes_tab import EpisodesTab
 from rlnb.view.lab.keeper import Keeper
 from rlnb.view.lab.reward_tab import RewardTab
 from rlnb.view.lab.state_tab import StateTab
-from rlnb.view.lab.style import Style
+from rlnb.view.lab.style import style
 
 TABS = ("Episodes", "Reward", "State", "Checks")
 
@@ -76,7 +76,7 @@ class LabView:
         )
         for place, name in enumerate(TABS):
             self._tabs.set_title(place, name)
-        self.widget = w.VBox([Style(), head, self._decide, self._source, self._tabs])
+        self.widget = w.VBox([style(), head, self._decide, self._source, self._tabs])
         self.widget.add_class("rlnb-lab")
         bench.listen(self._hear)
         self._show_head()
