@@ -20,7 +20,7 @@ def published(monkeypatch):
     def publish(data, metadata, display_id=None, *, update=False):
         sent.append((data, metadata, display_id, update))
 
-    monkeypatch.setattr(display, "_publish", publish)
+    monkeypatch.setattr(display, "publish", publish)
     yield sent
     for view in display._views.values():
         view.close()
