@@ -77,7 +77,8 @@ class LabView:
         for place, name in enumerate(TABS):
             self._tabs.set_title(place, name)
         self.widget = w.VBox([style(), head, self._decide, self._source, self._tabs])
-        self.widget.add_class("rlnb-lab")
+        for name in ("rlnb-lab", "rlnb-lab-view"):
+            self.widget.add_class(name)
         bench.listen(self._hear)
         self._show_head()
 

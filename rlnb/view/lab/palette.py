@@ -6,26 +6,33 @@ from collections.abc import Iterable
 
 from rlnb.run.design_file import LabNotes
 from rlnb.view.figures import PALETTE
+from rlnb.view.lab.figures import Color
 
 #: policies that show nothing of the task are grey, so that the others stand out
-_GREY = "#7a7a7a"
+GREY = "#7a7a7a"
 
 
-def colour_of(notes: LabNotes, name: str, place: int) -> str:
-    """Returns the colour of a term, "#rrggbb".
+def term_color(notes: LabNotes, name: str, place: int) -> Color:
+    """Returns the colour of a term in charts: chosen, or a place in the palette, which has a set for each theme.
 
     Args:
         notes: with the colours that were chosen.
         name: of the term.
         place: of the term in its reward.
     """
-    return notes.colours.get(name, PALETTE[place % len(PALETTE)])
+    return notes.colours.get(name, place % len(PALETTE))
 
 
-def label_colours(labels: Iterable[str], aimless: Iterable[str]) -> dict[str, str]:
+def picker_color(notes: LabNotes, name: str, place: int) -> str:
+    """Returns the same as "#rrggbb", for a colour picker."""
+    color = term_color(notes, name, place)
+    return PALETTE[color] if isinstance(color, int) else color
+
+
+def label_colors(labels: Iterable[str], aimless: Iterable[str]) -> dict[str, Color]:
     """Returns the colour of each policy's label."""
-    found: dict[str, str] = {}
+    grey = set(aimless)
+    found: dict[str, Color] = {}
     for label in labels:
-        coloured = len([one for one in found.values() if one != _GREY])
-        found[label] = _GREY if label in aimless else PALETTE[coloured % len(PALETTE)]
+        found[label] = GREY if label in grey else sum(color != GREY for color in found.values()) % len(PALETTE)
     return found

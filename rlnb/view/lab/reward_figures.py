@@ -7,7 +7,7 @@ import numpy as np
 from rlnb.view.history import Floats
 from rlnb.view.lab.bench import AIMLESS, Workbench
 from rlnb.view.lab.figures import Bars, Color, Figure, Layer, Points, Stacked, Strips
-from rlnb.view.lab.palette import colour_of, label_colours
+from rlnb.view.lab.palette import label_colors, term_color
 
 #: steps of an episode that are stacked one by one; longer ones are summed over equal stretches
 MAX_STEPS = 600
@@ -26,7 +26,7 @@ def contribution_figure(bench: Workbench) -> Stacked:
     width = max(1, -(-len(parts.t) // MAX_STEPS))
     places = {part.name: place for place, part in enumerate(bench.reward.terms)}
     layers = [
-        Layer(name, colour_of(bench.notes, name, places[name]), _summed(values, width))
+        Layer(name, term_color(bench.notes, name, places[name]), _summed(values, width))
         for name, values in parts.terms.items()
     ]
     lines = [Layer("total", INK, _summed(parts.total.astype(np.float64), width))]
@@ -122,7 +122,7 @@ def episode_name(bench: Workbench, episode: int) -> str:
 
 def colours_of(bench: Workbench) -> dict[str, Color]:
     """Returns the colour of each policy's label."""
-    return dict(label_colours(dict.fromkeys(bench.preview.labels), AIMLESS))
+    return dict(label_colors(dict.fromkeys(bench.preview.labels), AIMLESS))
 
 
 def _summed(values: Floats, width: int) -> Floats:

@@ -15,7 +15,7 @@ from rlnb.view.lab.bench import Event, Workbench
 from rlnb.view.lab.expression_field import ExpressionField, Suggestion
 from rlnb.view.lab.group_rows import GroupRows
 from rlnb.view.lab.names_help import name_suggestions, state_suggestions
-from rlnb.view.lab.palette import colour_of
+from rlnb.view.lab.palette import picker_color
 from rlnb.view.lab.plots import PlotsWidget
 from rlnb.view.lab.preferences_panel import PreferencesPanel
 from rlnb.view.lab.reward_figures import ranking_figure, reward_figures
@@ -76,7 +76,7 @@ class RewardTab:
             self._draw()
         elif event is Event.NOTES:
             for place, (row, part) in enumerate(zip(self._rows, self._bench.reward.terms, strict=True)):
-                row.recolour(colour_of(self._bench.notes, part.name, place))
+                row.recolour(picker_color(self._bench.notes, part.name, place))
             self._draw()
         elif event is Event.SETTLED:
             self.plots.show([ranking_figure(self._bench)], partly=True)
@@ -96,7 +96,7 @@ class RewardTab:
             if len(self._box.children) != len(self._rows):
                 self._box.children = [row.widget for row in self._rows]
             for place, (row, part) in enumerate(zip(self._rows, reward.terms, strict=True)):
-                row.show(part, colour_of(self._bench.notes, part.name, place))
+                row.show(part, picker_color(self._bench.notes, part.name, place))
             self._combine.suggestions = [
                 Suggestion(name, "term") for name in (*_free_names(reward), *(g.name for g in reward.groups))
             ]
