@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import anywidget
 import numpy as np
 import traitlets as t
 
+from rlnb.view.assets import source
 from rlnb.view.panels import Panel
-
-_STATIC = Path(__file__).parent / "static"
-
-
-def _text(*names: str) -> str:
-    return "\n".join((_STATIC / name).read_text(encoding="utf-8") for name in names)
 
 
 class ChartsWidget(anywidget.AnyWidget):
@@ -33,8 +27,8 @@ class ChartsWidget(anywidget.AnyWidget):
         seq: counts updates.
     """
 
-    _esm = _text("uPlot.iife.min.js", "chart.js", "job.js")
-    _css = _text("uPlot.min.css", "job.css")
+    _esm = source("uPlot.iife.min.js", "drawing.js", "chart.js", "job.js")
+    _css = source("uPlot.min.css", "theme.css", "job.css")
 
     head = t.Dict().tag(sync=True)
     panels: t.List[Any] = t.List().tag(sync=True)

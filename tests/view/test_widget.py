@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 
+from rlnb.view.assets import STATIC
 from rlnb.view.history import History
 from rlnb.view.panels import PANEL_KEYS, panels_of
 from rlnb.view.widget import ChartsWidget, describe, pack
@@ -50,8 +51,6 @@ def test_only_well_formed_messages_are_heard():
 
 
 def test_the_licence_of_uplot_is_shipped_with_it():
-    from rlnb.view import widget
-
-    text = (widget._STATIC / "uPlot.LICENSE.txt").read_text()
+    text = (STATIC / "uPlot.LICENSE.txt").read_text()
     assert text.startswith("The MIT License (MIT)")
     assert "Leon Sorokin" in text

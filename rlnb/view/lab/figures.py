@@ -15,7 +15,7 @@ from rlnb.view.facts import number
 from rlnb.view.history import Floats
 
 Color = int | str
-"""A place in the palette, which has a set for each theme, or a CSS colour that a person chose."""
+"""A place in the palette, which has a set for each theme; "ink", the colour of text; or "#rrggbb"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +50,13 @@ class Layer:
         name: what the legend calls it.
         color: see `Color`.
         y: shape (n,).
+        dashed: a line of dashes.
     """
 
     name: str
     color: Color
     y: Floats
+    dashed: bool = False
 
 
 @dataclass(frozen=True, eq=False)

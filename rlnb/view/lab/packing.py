@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from rlnb.view.figures import PALETTE
 from rlnb.view.history import Floats
 from rlnb.view.lab.figures import (
     Bars,
+    Color,
     Figure,
     HeatMap,
     Layer,
@@ -84,6 +86,11 @@ def pack(figure: Figure, packer: Packer) -> dict[str, Any]:
     unit = words.get("unit", "")
     words["said"] = f"{figure.title}{unit and f', {unit}'}: {figure.headline or figure.empty}"
     return words
+
+
+def themed(color: Color) -> Color:
+    """Returns a palette colour's place, so that a dark theme can show its own shade; others as they are."""
+    return PALETTE.index(color) if color in PALETTE else color
 
 
 def jitter(count: int) -> Floats:
@@ -166,7 +173,7 @@ def _strips(figure: Strips, packer: Packer) -> dict[str, Any]:
         groups.append(
             {
                 "name": label,
-                "color": color,
+                "color": themed(color),
                 "index": packer.add(chosen),
                 "x": packer.add(figure.values[chosen]),
                 "offset": packer.add(offsets[chosen]),
@@ -188,7 +195,7 @@ def _points(figure: Points, packer: Packer) -> dict[str, Any]:
         groups.append(
             {
                 "name": label,
-                "color": color,
+                "color": themed(color),
                 "index": packer.add(places),
                 "x": packer.add(figure.x[places]),
                 "y": packer.add(figure.y[places]),
@@ -221,7 +228,7 @@ def _heat_map(figure: HeatMap, packer: Packer) -> dict[str, Any]:
     maps = [
         {
             "name": label,
-            "color": figure.colors[label],
+            "color": themed(figure.colors[label]),
             "counts": packer.add(counts),
             "share": f"{figure.share(label):.0%} of the cells",
         }
@@ -245,7 +252,7 @@ def _rows(layers: Sequence[Layer], x: Floats) -> Floats:
 
 def _layers(layers: Sequence[Layer], ys: Floats, packer: Packer) -> list[dict[str, Any]]:
     return [
-        {"name": layer.name, "color": layer.color, "y": packer.add(y)}
+        {"name": layer.name, "color": themed(layer.color), "dashed": layer.dashed, "y": packer.add(y)}
         for layer, y in zip(layers, ys, strict=True)
     ]
 

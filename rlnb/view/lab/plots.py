@@ -21,7 +21,7 @@ class PlotsWidget(anywidget.AnyWidget):
 
     Attributes:
         figures: words of each figure, made by `show`.
-        data: their numbers, float32; `figures` holds offset and length of each array.
+        data: for each figure's key its numbers, float32; `figures` holds offset and length of each array.
         cursor: the marked place on the x axis of figures that have a cursor, or None.
         marks: episodes that are ringed in `Strips` and `Points`: [{"index", "text"}], made by `select`.
         columns: the most charts in a row.
@@ -43,7 +43,7 @@ class PlotsWidget(anywidget.AnyWidget):
     _css = source("uPlot.min.css", "theme.css", "lab.css")
 
     figures: t.List[Any] = t.List().tag(sync=True)
-    data = t.Bytes().tag(sync=True)
+    data: t.Dict[str, Any] = t.Dict().tag(sync=True)
     cursor = t.Float(None, allow_none=True).tag(sync=True)
     marks: t.List[Any] = t.List().tag(sync=True)
     columns = t.Int(3).tag(sync=True)
@@ -52,24 +52,34 @@ class PlotsWidget(anywidget.AnyWidget):
     stamp = t.Float(None, allow_none=True).tag(sync=True)
     seq = t.Int().tag(sync=True)
 
-    def show(self, figures: Sequence[Figure], stamp: float | None = None) -> None:
-        """Shows figures in place of those before.
+    def show(self, figures: Sequence[Figure], stamp: float | None = None, *, partly: bool = False) -> None:
+        """Shows figures; the browser draws only those whose words or numbers have changed.
 
         Args:
             figures: the charts in their order; keys must differ.
             stamp: a number that comes back once this update is drawn, see `measure`.
+            partly: figures of other keys stay, and those given take the place of the ones with their keys.
 
         Raises:
             ValueError: Two figures have one key.
         """
-        packer = Packer()
-        words = [pack(figure, packer) for figure in figures]
-        keys = [word["key"] for word in words]
+        keys = [figure.key for figure in figures]
         if len(set(keys)) < len(keys):
             raise ValueError(f"each figure needs a key of its own, and these were given: {', '.join(keys)}")
+        given = {figure.key: _packed(figure) for figure in figures}
+        words = {word["key"]: word for word in self.figures}
+        for key, (word, numbers) in given.items():
+            old = words.get(key)
+            word["change"] = old["change"] if old else self.seq + 1
+            if word != old or numbers != self.data.get(key):
+                word["change"] = self.seq + 1
+        all_words = {key: word for key, (word, _) in given.items()}
+        data = {key: numbers for key, (_, numbers) in given.items()}
+        if partly:
+            all_words, data = words | all_words, self.data | data
         with self.hold_sync():
-            self.figures = words
-            self.data = packer.bytes()
+            self.figures = list(all_words.values())
+            self.data = data
             self.stamp = stamp
             self.seq += 1
 
@@ -109,3 +119,8 @@ class PlotsWidget(anywidget.AnyWidget):
                 handle(content["drawn"], content.get("stamp"))
 
         self.on_msg(receive)
+
+
+def _packed(figure: Figure) -> tuple[dict[str, Any], bytes]:
+    packer = Packer()
+    return pack(figure, packer), packer.bytes()

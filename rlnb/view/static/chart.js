@@ -1,54 +1,6 @@
-// One chart of the live view, on uPlot (MIT, see uPlot.LICENSE.txt). Python puts uPlot, this file and job.js into
-// one module.
+// One chart of the live view, on uPlot.
 
 const X_LABEL = 'environment steps';
-
-function cssVar(el, name, fallback) {
-  return getComputedStyle(el).getPropertyValue(name).trim() || fallback;
-}
-
-function make(tag, className, parent, text) {
-  const el = document.createElement(tag);
-  if (className) el.className = className;
-  if (text !== undefined) el.textContent = text;
-  if (parent) parent.appendChild(el);
-  return el;
-}
-
-// traitlets Bytes arrive as a DataView: x as float64, then one float64 row for each line.
-function unpack(view, lines) {
-  if (!view || !view.byteLength) return [[]].concat(Array.from({ length: lines }, () => []));
-  const all = new Float64Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
-  const n = all.length / (lines + 1);
-  const out = [all.subarray(0, n)];
-  for (let i = 1; i <= lines; i++) {
-    // uPlot knows gaps as null only.
-    out.push(Array.from(all.subarray(i * n, (i + 1) * n), (v) => (Number.isFinite(v) ? v : null)));
-  }
-  return out;
-}
-
-function compact(v) {
-  const a = Math.abs(v);
-  if (a >= 1e9) return +(v / 1e9).toPrecision(3) + 'G';
-  if (a >= 1e6) return +(v / 1e6).toPrecision(3) + 'M';
-  if (a >= 1e4) return +(v / 1e3).toPrecision(3) + 'k';
-  if (a >= 1000) return v.toLocaleString('en', { maximumFractionDigits: 0 });
-  if (a === 0) return '0';
-  if (a < 1e-4) return v.toExponential(1);
-  return String(+v.toPrecision(4));
-}
-
-// The ticks of one axis in one unit: 5k beside 10k, not 5,000.
-function ticks(values) {
-  const most = Math.max(...values.map(Math.abs));
-  return values.map((v) => (most >= 1e4 && most < 1e6 ? +(v / 1e3).toPrecision(4) + (v ? 'k' : '') : compact(v)));
-}
-
-function reading(v) {
-  if (v === null || v === undefined || !Number.isFinite(v)) return '–';
-  return compact(v).replace('-', '−');
-}
 
 class Chart {
   constructor(view, parent) {
@@ -113,13 +65,7 @@ class Chart {
   rebuild() {
     if (this.plot) this.plot.destroy();
     const { view, panel } = this;
-    const ink = cssVar(view.root, '--rlnb-ink-soft', '#555');
-    const grid = cssVar(view.root, '--rlnb-grid', '#e4e4e4');
-    const family = cssVar(view.root, '--rlnb-font', 'sans-serif');
-    const axis = {
-      stroke: ink, font: `11px ${family}`, labelFont: `11px ${family}`,
-      grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1, size: 4 }, gap: 4,
-    };
+    const axis = axisStyle(view.root);
     const few = (u) => u.data[0].length < 3;
     const bands = [];
     panel.lines.forEach((line, i) => {

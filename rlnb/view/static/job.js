@@ -57,12 +57,8 @@ class JobView {
       else if (this.root.clientWidth) this.draw();
     });
     this.sizes.observe(this.root);
-    this.onTheme = () => requestAnimationFrame(() => {
+    this.leaveTheme = onTheme(() => {
       if (!this.gone) this.charts.forEach((chart) => chart.rebuild());
-    });
-    this.themes = new MutationObserver(this.onTheme);
-    this.themes.observe(document.body, {
-      attributes: true, attributeFilter: ['data-jp-theme-light', 'data-jp-theme-name', 'class'],
     });
     this.drawn = false;
     this.head(model.get('head'));
@@ -163,7 +159,7 @@ class JobView {
     this.model.off('change:seq', this.onModel);
     this.model.off('comm_live_update', this.onConnection);
     this.sizes.disconnect();
-    this.themes.disconnect();
+    this.leaveTheme();
     this.charts.forEach((chart) => chart.destroy());
   }
 }
