@@ -12,7 +12,7 @@ from rlnb.view.lab.palette import label_colors, term_color
 #: steps of an episode that are stacked one by one; longer ones are summed over equal stretches
 MAX_STEPS = 600
 
-INK = "var(--rlnb-ink)"
+INK = "ink"
 
 
 def reward_figures(bench: Workbench) -> list[Figure]:
