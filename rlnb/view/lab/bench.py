@@ -30,7 +30,7 @@ from rlnb.design.term import TermFunction, marked_terms
 from rlnb.design.transitions import Transitions
 from rlnb.envs.make import EnvFactory
 from rlnb.errors import UsageError
-from rlnb.run.design_file import LabNotes
+from rlnb.run.lab_notes import LabNotes
 from rlnb.run.recordings import Recorded
 from rlnb.view.lab.undo import UndoStack
 
@@ -120,7 +120,7 @@ class Workbench:
     def good(self) -> set[str]:
         """Labels of the policies that show what the task is."""
         labels = dict.fromkeys(self.batch.labels.values())
-        if self.notes.good is not None:
+        if self.notes.good:
             return {label for label in labels if label in self.notes.good}
         return {label for label in labels if label not in AIMLESS}
 

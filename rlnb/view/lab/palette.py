@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rlnb.run.design_file import LabNotes
+from rlnb.run.lab_notes import LabNotes
 from rlnb.view.figures import PALETTE
 from rlnb.view.lab.figures import Color
 
