@@ -15,7 +15,7 @@ from rlnb.view.facts import number
 from rlnb.view.history import Floats
 
 Color = int | str
-"""A place in the palette, which has a set for each theme; "ink", the colour of text; or "#rrggbb"."""
+"""A place in the palette, which has a set for each theme; "ink", the colour of text; "var(--name)"; or "#rrggbb"."""
 
 
 @dataclass(frozen=True, eq=False)

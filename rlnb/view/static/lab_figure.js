@@ -137,6 +137,7 @@ class FigureChart {
 
   color(color) {
     if (color === 'ink') return this.ink('--rlnb-ink');
+    if (typeof color === 'string' && color.startsWith('var(')) return this.ink(color.slice(4, -1)); // a canvas knows no variables
     return typeof color === 'number' ? cssVar(this.stage.root, `--rlnb-c${color % 8}`, '#1d63d8') : color;
   }
 
