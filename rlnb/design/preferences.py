@@ -16,8 +16,11 @@ import numpy as np
 from rlnb.design.columns import Array
 from rlnb.errors import DesignError
 
-#: the fixed terms' part may shrink to this share of its first estimate, no further: at 0 nothing gives a scale
-_LEAST_FIXED = 0.05
+#: how far free terms may outweigh fixed ones; preferences against these would have it without bound
+_OUTWEIGH = 20.0
+
+#: likelier by less than this (in nats, of all comparisons) is no reason to change a weight
+_NO_GAIN = 1e-4
 
 
 @dataclass(frozen=True)
@@ -88,13 +91,13 @@ def fit_preferences(
     start: Array,
     free: Array,
     nonnegative: bool = False,
-    ridge: float = 0.01,
+    ridge: float = 0.001,
 ) -> PreferenceFit:
     """Fits the weights of a weighted sum to preferences, by maximum likelihood.
 
-    Preferences say nothing about the scale of a reward. Where nothing is fixed, the spread of the
-    differences in return stays that of the start weights, term by term squared and summed; otherwise the
-    fixed terms give the scale.
+    Preferences say nothing about the scale of a reward. Where nothing is fixed, the sum over terms of the
+    squared (weight times spread of its feature over the comparisons) stays that of the start weights;
+    otherwise the fixed terms give the scale, and the free ones may outweigh them 20-fold at most.
 
     Args:
         features: float64 (episodes, terms), what each term's weight adds to a return (`RewardPreview.features`).
@@ -137,15 +140,18 @@ def fit_preferences(
     scale = _maximise((columns @ towards)[:, None], np.zeros(1), np.full(1, 1e-3), ridge)[0]
     towards = scale * towards
     if has_fixed:
-        lowest = np.r_[lowest, _LEAST_FIXED * towards[-1]]
+        lowest = np.r_[lowest, 0.0]
     found = _maximise(columns, towards, lowest, ridge)
+    gain = _log_likelihood(columns @ found) - _log_likelihood(columns @ towards)
     weights = start.copy()
-    if has_fixed:
-        weights[informed] = found[:-1] * fixed / found[-1] / spread[informed]
-    else:
-        length = float(np.linalg.norm(found))
-        keep = size / length if size and length else 1.0
-        weights[informed] = found * keep / spread[informed]
+    if gain > _NO_GAIN or np.any(towards < lowest):
+        fitted = found[: len(spread[informed])]
+        length = float(np.linalg.norm(fitted))
+        if has_fixed:
+            factor = fixed / max(found[-1], length / _OUTWEIGH)
+        else:
+            factor = size / length if size and length else 1.0
+        weights[informed] = fitted * factor / spread[informed]
     return PreferenceFit(
         weights=weights,
         informed=informed,
