@@ -63,6 +63,14 @@ class ExpressionError(DesignError):
         self.position = position
 
 
+class DesignFileTaken(UsageError):
+    """Another lab owns the design file; nothing was written."""
+
+
+class DesignFileChanged(UsageError):
+    """The design file was changed outside since it was read; nothing was written."""
+
+
 class ExperimentError(UsageError):
     """An experiment's setting is unknown, mistyped or out of range."""
 
