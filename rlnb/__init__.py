@@ -20,17 +20,21 @@ _PUBLIC = {
     "Derive": ("rlnb.design.state", "Derive"),
     "Design": ("rlnb.design.design", "Design"),
     "Experiment": ("rlnb.experiment", "Experiment"),
+    "Grayscale": ("rlnb.design.state", "Grayscale"),
     "Group": ("rlnb.group", "Group"),
     "Job": ("rlnb.job", "Job"),
+    "Resize": ("rlnb.design.state", "Resize"),
     "RewardSpec": ("rlnb.design.reward", "RewardSpec"),
     "RlnbError": ("rlnb.errors", "RlnbError"),
     "RunningZScore": ("rlnb.design.state", "RunningZScore"),
     "Scale": ("rlnb.design.state", "Scale"),
     "Select": ("rlnb.design.state", "Select"),
     "Shaping": ("rlnb.design.reward", "Shaping"),
+    "Stack": ("rlnb.design.state", "Stack"),
     "StateSpec": ("rlnb.design.state", "StateSpec"),
     "Term": ("rlnb.design.reward", "Term"),
     "TermGroup": ("rlnb.design.reward", "TermGroup"),
+    "ToUnit": ("rlnb.design.state", "ToUnit"),
     "Transitions": ("rlnb.design.transitions", "Transitions"),
     "ZScore": ("rlnb.design.state", "ZScore"),
     "attempt": ("rlnb.here", "attempt"),
@@ -58,10 +62,14 @@ if TYPE_CHECKING:
     from rlnb.design.state import Clip as Clip
     from rlnb.design.state import Delta as Delta
     from rlnb.design.state import Derive as Derive
+    from rlnb.design.state import Grayscale as Grayscale
+    from rlnb.design.state import Resize as Resize
     from rlnb.design.state import RunningZScore as RunningZScore
     from rlnb.design.state import Scale as Scale
     from rlnb.design.state import Select as Select
+    from rlnb.design.state import Stack as Stack
     from rlnb.design.state import StateSpec as StateSpec
+    from rlnb.design.state import ToUnit as ToUnit
     from rlnb.design.state import ZScore as ZScore
     from rlnb.design.transitions import Transitions as Transitions
     from rlnb.envs.record import record as record

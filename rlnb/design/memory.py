@@ -1,8 +1,8 @@
-"""What state operations remember: the row before, and running statistics.
+"""What state operations remember: the rows before, and running statistics.
 
 An operation never stores anything itself; it asks a `Memory`. At training time that is a `StateContext`,
 which belongs to a vector environment and is saved with a checkpoint; for a recorded batch it is a
-`Recorded`, which finds the row before in the batch. So both run the very same operations.
+`Recorded`, which finds the rows before in the batch. So both run the very same operations.
 """
 
 from __future__ import annotations
@@ -54,8 +54,13 @@ class Memory(ABC):
     """What an operation may ask; `key` is its place in the state design."""
 
     @abstractmethod
+    def history(self, key: int, values: Array, count: int) -> list[Array]:
+        """Returns the rows of the last `count` >= 2 steps, (n, ...) each, the oldest first and `values`
+        last; an episode's first row stands for those before it."""
+
     def previous(self, key: int, values: Array) -> Array:
-        """Returns the rows one step earlier, (n, k); `values` themselves where an episode starts."""
+        """Returns the rows one step earlier, (n, ...); `values` themselves where an episode starts."""
+        return self.history(key, values, 2)[0]
 
     @abstractmethod
     def statistics(self, key: int, values: Array) -> RunningStatistics:
@@ -72,7 +77,7 @@ class Live(Memory):
     def __init__(self, n_envs: int) -> None:
         self.n_envs = n_envs
         self.learning = True
-        self._rows: dict[int, Array] = {}
+        self._past: dict[int, Array] = {}  # (n_envs, count - 1, ...), the oldest first
         self._known = np.zeros(n_envs, dtype=bool)
         self._statistics: dict[int, RunningStatistics] = {}
         self._envs = np.arange(n_envs)
@@ -93,12 +98,17 @@ class Live(Memory):
         if not self._peek:
             self._known[self._envs] = True
 
-    def previous(self, key: int, values: Array) -> Array:
-        kept = self._rows.setdefault(key, np.zeros((self.n_envs, values.shape[1])))
-        before = np.where(self._fresh[:, None], values, kept[self._envs])
+    def history(self, key: int, values: Array, count: int) -> list[Array]:
+        past = self._past.get(key)
+        if past is None:
+            past = np.zeros((self.n_envs, count - 1, *values.shape[1:]), values.dtype)
+            self._past[key] = past
+        before = past[self._envs]
+        before[self._fresh] = values[self._fresh, None]
+        rows = [*before.swapaxes(0, 1), values]
         if not self._peek:
-            kept[self._envs] = values
-        return before
+            past[self._envs] = np.stack(rows[1:], axis=1)
+        return rows
 
     def statistics(self, key: int, values: Array) -> RunningStatistics:
         found = self._statistics.setdefault(key, RunningStatistics.fresh(values.shape[1]))
@@ -113,7 +123,7 @@ class Live(Memory):
     def state_dict(self) -> dict[str, Array]:
         """Returns everything remembered as plain arrays, by names such as `2.mean`."""
         state: dict[str, Array] = {"known": self._known.copy()}
-        state |= {f"{key}.rows": rows.copy() for key, rows in self._rows.items()}
+        state |= {f"{key}.past": rows.copy() for key, rows in self._past.items()}
         for key, found in self._statistics.items():
             state[f"{key}.mean"] = found.mean.copy()
             state[f"{key}.variance"] = found.variance.copy()
@@ -136,7 +146,9 @@ class Live(Memory):
         places = {
             name.rpartition(".")[::2]: np.array(values) for name, values in state.items() if "." in name
         }
-        self._rows = {int(key): values for (key, what), values in places.items() if what == "rows"}
+        self._past = {int(key): values for (key, what), values in places.items() if what == "past"}
+        # as earlier versions saved it: one row, without an axis for it
+        self._past |= {int(key): values[:, None] for (key, what), values in places.items() if what == "rows"}
         self._statistics = {
             int(key): RunningStatistics(values, places[key, "variance"], float(places[key, "count"]))
             for (key, what), values in places.items()
@@ -153,16 +165,20 @@ class Recorded(Memory):
     """
 
     def __init__(self, starts: Array, known: Mapping[int, RunningStatistics]) -> None:
-        self._starts = starts
         self._statistics = dict(known)
+        self._row = np.arange(len(starts))
+        self._first = np.maximum.accumulate(np.where(starts, self._row, 0))
         self._now: dict[int, Array] = {}
 
-    def previous(self, key: int, values: Array) -> Array:
-        before = np.empty_like(values)
-        before[1:] = values[:-1]
-        before[self._starts] = values[self._starts]
+    def history(self, key: int, values: Array, count: int) -> list[Array]:
         self._now[key] = values
-        return before
+        return self.recall(key, count)
+
+    def recall(self, key: int, count: int) -> list[Array]:
+        """Returns the history of rows that were handed over before; `count` >= 1."""
+        now = self._now[key]
+        older = [now[np.maximum(self._row - ago, self._first)] for ago in range(count - 1, 0, -1)]
+        return [*older, now]
 
     def statistics(self, key: int, values: Array) -> RunningStatistics:
         if key not in self._statistics:
@@ -172,16 +188,15 @@ class Recorded(Memory):
 
     def following(self) -> Memory:
         """Returns the memory for the observations s' of the same rows: the row before is s."""
-        return _Following(self._now, self._statistics)
+        return _Following(self)
 
 
 class _Following(Memory):
-    def __init__(self, now: dict[int, Array], statistics: dict[int, RunningStatistics]) -> None:
-        self._now = now
-        self._statistics = statistics
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded
 
-    def previous(self, key: int, values: Array) -> Array:
-        return self._now[key]
+    def history(self, key: int, values: Array, count: int) -> list[Array]:
+        return [*self._recorded.recall(key, count - 1), values]
 
     def statistics(self, key: int, values: Array) -> RunningStatistics:
-        return self._statistics[key]
+        return self._recorded.statistics(key, values)

@@ -11,10 +11,11 @@ import numpy as np
 
 from rlnb.design.columns import Array
 from rlnb.design.components import Components
+from rlnb.design.image_layout import ImageLayout
 from rlnb.design.memory import Memory
 from rlnb.errors import DesignError
 
-#: float64 (n, d) and a memory → float64 (n, d')
+#: float64 (n, d) and a memory → float64 (n, d'); of pictures (n, ...) → (n, ...)
 Apply = Callable[[Array, Memory], Array]
 
 Names = Sequence[str] | None
@@ -39,6 +40,17 @@ class Operation(ABC):
         Raises:
             DesignError: a component is missing, or a name is taken.
         """
+
+    def fit_image(self, before: ImageLayout, key: int) -> tuple[ImageLayout, Apply]:
+        """Fits the operation to the picture in front of it; as `fit`.
+
+        Raises:
+            DesignError: the operation works on named numbers, or the picture does not suit it.
+        """
+        raise DesignError(
+            f"The state operation {self.kind} works on named numbers, and at that point there is a {before}; "
+            "of a picture there are only grayscale, resize, to_unit and stack."
+        )
 
 
 def read_names(names: object, owner: str) -> tuple[str, ...] | None:
@@ -70,6 +82,18 @@ def read_number(value: object, what: str) -> float:
     if not plain or math.isnan(value):  # type: ignore[arg-type]
         raise DesignError(f"The {what} is {value!r:.60}; it must be a number.")
     return float(value)  # type: ignore[arg-type]
+
+
+def read_count(value: object, what: str, low: int, high: int) -> int:
+    """Returns a whole number within bounds.
+
+    Raises:
+        DesignError: it is something else.
+    """
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not low <= value <= high:  # type: ignore[operator]
+        raise DesignError(f"The {what} is {value!r:.60}; it must be a whole number from {low} to {high}.")
+    return int(value)  # type: ignore[call-overload, no-any-return]
 
 
 def listed(values: object) -> list[object]:

@@ -14,9 +14,11 @@ import numpy as np
 from rlnb.design.columns import Array
 from rlnb.design.components import Components
 from rlnb.design.expression import Expression
+from rlnb.design.images import Grayscale, Resize, ToUnit
 from rlnb.design.memory import Memory
 from rlnb.design.namespace import subscript
 from rlnb.design.operation import Apply, Names, Operation, changing, read_names, read_number
+from rlnb.design.stack import Stack
 from rlnb.design.standardize import RunningZScore, ZScore
 from rlnb.design.term import check_name, compile_for
 from rlnb.errors import DesignError
@@ -165,5 +167,8 @@ class Scale(Operation):
 
 #: operations by their name in design files
 OPERATIONS: dict[str, type[Operation]] = {
-    operation.kind: operation for operation in (Select, Derive, ZScore, RunningZScore, Clip, Delta, Scale)
-}
+    operation.kind: operation
+    for operation in (
+        Select, Derive, ZScore, RunningZScore, Clip, Delta, Scale, Stack, ToUnit, Resize, Grayscale,
+    )
+}  # fmt: skip

@@ -249,7 +249,11 @@ def test_more_than_a_hundred_dimensions_warn():
             "'next_x' is not a name|not a known name",
         ),
         (lambda: StateSpec([ZScore(None, [0], [1])]).plan(BOX, NAMES), "1 means, but there are 4 components"),
-        (lambda: StateSpec([Clip()]).plan(spaces.Box(0, 255, (84, 84)), ()), "7056 components and 0 names"),
+        (
+            lambda: StateSpec([Clip()]).plan(spaces.Box(0, 255, (84, 84)), ()),
+            "clip works on named numbers, and at that point there is a 84x84 float32 picture",
+        ),
+        (lambda: StateSpec([Clip()]).plan(spaces.Box(0, 1, (2000,)), ()), "2000 components and 0 names"),
         (lambda: StateSpec([Clip()]).plan(spaces.Text(3), ["a"]), "observation space Text has no components"),
     ],
 )
