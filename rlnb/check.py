@@ -70,7 +70,7 @@ def check(
     exclusive = None
     base = Path.cwd()
     if Part.NOTEBOOK in parts:
-        prepared, found = _prepare_here(notebook)
+        prepared, found = _prepare_here(notebook, exp.lab_files())
         findings += found
         if prepared is not None:
             base = prepared.folder
@@ -191,13 +191,13 @@ def rehearse_here(exp: Experiment) -> list[Finding]:
     return found
 
 
-def _prepare_here(explicit: str | Path | None) -> tuple[Prepared | None, list[Finding]]:
+def _prepare_here(explicit: str | Path | None, lab: Iterable[Path]) -> tuple[Prepared | None, list[Finding]]:
     """The notebook that runs here, frozen; or why it cannot be."""
     recorder = capture.install()
     runs = recorder.runs if recorder else []
     try:
         path = find_notebook(explicit, namespace=recorder.namespace if recorder else {}, runs=runs)
-        return prepare(read_notebook(path), runs, store=str(path.parent / "runs")), []
+        return prepare(read_notebook(path), runs, lab=lab, store=str(path.parent / "runs")), []
     except UsageError as error:
         if not runs and explicit is None:
             return None, [Finding(Level.INFO, "no_notebook", "This is no notebook, so its cells were not checked; pass notebook='…'.")]  # fmt: skip

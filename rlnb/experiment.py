@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class Lab(Protocol):
-    """What an Experiment asks of a lab: the workbench where a design is shaped."""
+    """What an Experiment asks of a lab: the workbench where a design is shaped.
+
+    A lab may have `files() -> list[Path]`: absolute paths of what it needs in a job, besides its notebook.
+    """
 
     env: Any
 
@@ -169,6 +172,11 @@ class Experiment:
         }
         kwargs = {key: value for key, value in self._factory.kwargs.items() if key in self.spec.env.kwargs}
         return self._factory.with_kwargs({**kwargs, **changed})
+
+    def lab_files(self) -> list[Path]:
+        """Returns what the lab needs in a job: its design file and its recordings; [] without a lab."""
+        files = getattr(self._lab, "files", None)
+        return [] if files is None else [Path(path) for path in files()]
 
     def with_changes(self, **changes: Any) -> Experiment:
         """Returns the same experiment with some values changed, as a fork or grid member trains it.

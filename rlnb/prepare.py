@@ -5,18 +5,20 @@ Both `promote()` in a kernel and `rlnb promote` go through `prepare`; they diffe
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rlnb.errors import CaptureError, SecretError, UsageError
-from rlnb.jobs.capture.bundle import Bundle
+from rlnb.design.design import Design
+from rlnb.errors import CaptureError, DesignError, SecretError, UsageError
+from rlnb.jobs.capture.bundle import Bundle, BundleFile, readable_bytes
 from rlnb.jobs.capture.carrying import to_source
-from rlnb.jobs.capture.collect import collect, refuse_secrets
+from rlnb.jobs.capture.collect import CAP_BYTES, collect, refuse_secrets
 from rlnb.jobs.capture.freeze import freeze
 from rlnb.jobs.capture.localmodules import live_modules
 from rlnb.jobs.capture.notebook import INJECTED, Notebook
@@ -75,7 +77,8 @@ class Prepared:
         """What two promotions of the same thing have in common.
 
         Cells after the target do not count: looking at the job in a new cell below is no new run.
-        Neither do recordings, whose bytes may differ although their content is the same.
+        Neither do recordings, whose bytes may differ although their content is the same, nor what else lies
+        in a lab's folder. Of a design file the design counts, not how it is written.
         """
         codes = []
         for cell in self.notebook.code:
@@ -84,9 +87,9 @@ class Prepared:
             if cell.id == self.target.cell:
                 break
         files = {
-            file.name: hashlib.sha256(file.path.read_bytes()).hexdigest()
+            file.name: _content(file.path)
             for file in self.bundle.files
-            if file.why != "literal" or file.path.suffix in (".yaml", ".yml", ".json", ".toml")
+            if file.why not in ("literal", "lab") or _is_setting(file)
         }
         identity = {
             "notebook": str(self.notebook.path.resolve()),
@@ -105,6 +108,7 @@ def prepare(
     call: int = 1,
     target: Target | None = None,
     include: Iterable[str | Path] = (),
+    lab: Iterable[Path] = (),
     store: str,
 ) -> Prepared:
     """Freezes a notebook and finds what its job needs.
@@ -115,6 +119,7 @@ def prepare(
         call: the n-th `promote()` of the running cell.
         target: the call that trains, when no cell is running.
         include: further files of the notebook's folder.
+        lab: files of the experiment's lab (`Experiment.lab_files`).
         store: resolved; a folder store inside the notebook's folder is not bundled.
 
     Raises:
@@ -134,6 +139,7 @@ def prepare(
         folder,
         sources,
         include=include,
+        lab=lab,
         live_modules=(lambda: live_modules(folder)) if runs else None,
         exclude=exclude,
     )
@@ -153,8 +159,28 @@ def prepare(
         findings.append(Finding(Level.INFO, "folder_left_out", f"The folder {name!r} stays here; include=[{name!r}] takes it along."))  # fmt: skip
     for name in bundle.withheld:
         findings.append(Finding(Level.WARNING, "secret_file", f"The file {name!r} stays here, since such files hold secrets; pass what the job needs with env_vars=[…]."))  # fmt: skip
+    if left := bundle.recordings_left_out:
+        size = readable_bytes(sum(file.bytes for file in left))
+        findings.append(Finding(Level.WARNING, "recordings_left_out", f"The lab's {len(left)} recordings ({size}) stay here, since the bundle has a cap of {readable_bytes(CAP_BYTES)}: the job trains the same design, but its report shows no previews; delete episodes in the lab to have them."))  # fmt: skip
     chosen = target or Target(frozen.target, call if frozen.target is not None else 1)
     return Prepared(code, bundle, chosen, kept, tuple(findings), redactor)
+
+
+def _is_setting(file: BundleFile) -> bool:
+    """Whether a file that nobody included decides what is trained; nothing in a lab's folder does."""
+    in_lab = any(part.endswith(".lab") for part in PurePosixPath(file.name).parts[:-1])
+    return not in_lab and file.path.suffix in (".yaml", ".yml", ".json", ".toml")
+
+
+def _content(path: Path) -> str:
+    """What a file says: the design's fingerprint, else the sha256 of its bytes.
+
+    A lab writes a design anew without its comments; the run would still be the same.
+    """
+    if path.suffix in (".yaml", ".yml"):
+        with contextlib.suppress(DesignError):
+            return Design.from_yaml(path).fingerprint()
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _refuse_written(bundle: Bundle, notebook: Notebook) -> None:

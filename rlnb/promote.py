@@ -95,7 +95,13 @@ def promote(
     url = resolve_store(store, base=source.path.parent)
     target = None if runs else _target(source, exp.name)
     prepared = prepare(
-        source, runs, call=call, target=target, include=paths_of(include, "include"), store=url
+        source,
+        runs,
+        call=call,
+        target=target,
+        include=paths_of(include, "include"),
+        lab=exp.lab_files(),
+        store=url,
     )
     refuse_secret_settings(spec.to_dict(), prepared.redactor)
     asked = Asked(

@@ -158,6 +158,38 @@ def test_a_lab_is_flushed_frozen_and_bundled(kernel: Kernel, tmp_path: Path) -> 
     assert experiment["design"]["reward"]["terms"][0]["expression"] == "cos(theta)"
 
 
+def test_more_recordings_are_no_other_run_but_another_design_is(kernel: Kernel, tmp_path: Path) -> None:
+    class Lab(_Lab):
+        weight = 2.0
+
+        def design(self) -> Design:
+            return Design(RewardSpec([Term("upright", "cos(theta)", weight=self.weight)]), StateSpec())
+
+        def files(self) -> list[Path]:
+            return [self.file, *tmp_path.glob("cart.lab/episodes/*")]
+
+    lab = Lab(tmp_path / "cart.yaml")
+    exp = Experiment("cart", lab, total_timesteps=1000)
+    first = kernel.promote(exp)
+    (tmp_path / "cart.lab" / "episodes").mkdir(parents=True)
+    (tmp_path / "cart.lab" / "episodes" / "001-random.parquet").write_text("episodes")
+    assert kernel.promote(exp).id == first.id
+    lab.weight = 3.0
+    other = kernel.promote(exp)
+    assert other.id != first.id
+    files = {
+        path.name: path.read_text() for path in (other.layout.bundle / "files").rglob("*.*") if path.is_file()
+    }
+    assert files == {"cart.yaml": lab.design().to_yaml(), "001-random.parquet": "episodes"}
+    manifest = json.loads(other.layout.bundle_files.read_text())["files"]
+    assert {row["name"]: row["why"] for row in manifest if row["why"] != "rlnb"} == {
+        "files/cart.yaml": "lab",
+        "files/cart.lab/episodes/001-random.parquet": "lab",
+    }
+    lab.weight = 2.0
+    assert kernel.promote(exp).id == first.id
+
+
 def test_waiting_returns_when_the_run_rests(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[str] = []
     monkeypatch.setattr(Job, "wait", lambda self: waited.append(self.id) or self)

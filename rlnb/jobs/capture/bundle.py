@@ -30,7 +30,7 @@ class BundleFile:
         name: relative to the notebook's folder, with slashes, without "..".
         path: where it is now.
         bytes: its size.
-        why: "module", "literal" or "include".
+        why: "module", "literal", "include" or "lab".
     """
 
     name: str
@@ -47,11 +47,13 @@ class Bundle:
         files: sorted by name.
         folders: folders that literals name and that are not taken along.
         withheld: files that literals name and that are not taken along because such files hold secrets.
+        recordings_left_out: a lab's recordings, where they would break the cap.
     """
 
     files: tuple[BundleFile, ...]
     folders: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
+    recordings_left_out: tuple[BundleFile, ...] = ()
 
     @property
     def bytes(self) -> int:

@@ -1,7 +1,7 @@
 """The bundle: which files of the notebook's folder a job takes along.
 
 A file is taken when the code imports it, when a relative string literal names it, or when the
-user includes it. Folders are taken by `include` only: a literal such as "runs" may name gigabytes.
+user includes it, or when it belongs to a lab (`lab_files`). Folders are taken by `include` only: a literal such as "runs" may name gigabytes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rlnb.errors import CaptureError, SecretError
 from rlnb.jobs.capture.bundle import Bundle, BundleFile, readable_bytes
+from rlnb.jobs.capture.lab_files import is_recording, live_lab_files, named_lab_files
 from rlnb.jobs.capture.localmodules import local_modules
 from rlnb.jobs.capture.python_source import parse_cell
 from rlnb.run.secrets import Redactor
@@ -27,6 +28,7 @@ def collect(
     sources: Sequence[str],
     *,
     include: Iterable[str | Path] = (),
+    lab: Iterable[Path] = (),
     live_modules: Callable[[], Iterable[Path]] | None = None,
     exclude: Iterable[Path] = (),
 ) -> Bundle:
@@ -36,11 +38,13 @@ def collect(
         folder: the notebook's folder.
         sources: of the cells that the job runs.
         include: further files and folders, relative to `folder`; patterns are allowed.
+        lab: absolute paths of what a live lab needs: its design file and recordings.
         live_modules: returns files of modules that this process has imported from the folder.
         exclude: paths never to take (the notebook itself, a store).
 
     Raises:
-        CaptureError: an included path is missing or outside the folder, or the cap is exceeded.
+        CaptureError: an included path is missing or outside the folder, a file of the lab is outside it, or
+            the cap is exceeded.
     """
     folder = folder.resolve()
     excluded = [path.resolve() for path in exclude]
@@ -68,10 +72,19 @@ def collect(
     for pattern in include:
         for path in _included(folder, pattern):
             take(path, "include")
+    for path in (*named_lab_files(folder, trees), *live_lab_files(folder, lab)):
+        take(path, "lab")
+    recordings = [file for file in found.values() if file.why == "lab" and is_recording(file.path)]
+    if sum(file.bytes for file in found.values()) <= CAP_BYTES:
+        recordings = []
+    for file in recordings:  # a report without them is better than no job
+        del found[file.name]
     kept = sorted(
         name for name in folders if not any(f.name.startswith(name.strip("./") + "/") for f in found.values())
     )
-    bundle = Bundle(tuple(found[name] for name in sorted(found)), tuple(kept), tuple(sorted(withheld)))
+    bundle = Bundle(
+        tuple(found[name] for name in sorted(found)), tuple(kept), tuple(sorted(withheld)), tuple(recordings)
+    )
     if bundle.bytes > CAP_BYTES:
         largest = max(bundle.files, key=lambda file: file.bytes)
         raise CaptureError(
