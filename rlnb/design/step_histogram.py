@@ -104,8 +104,8 @@ class StepHistograms:
             for start in range(0, len(steps), _BLOCK):
                 part = steps[start : start + _BLOCK]
                 place, slot = value[: len(part)], number[: len(part)]
-                # the division is rounded correctly and floored before anything is added: exact at the edges
-                np.divide(part, axis.width, out=place)
+                # in float64, rounded correctly, floored before anything is added: exact at the edges
+                np.divide(part, axis.width, out=place, dtype=np.float64)
                 np.floor(place, out=place)
                 np.add(place, 2.0 - axis.first, out=place)
                 np.maximum(place, 1.0, out=place)

@@ -62,15 +62,17 @@ class TermColumns:
         """
         found = {}
         used: dict[Hashable, set[_Clip]] = {}
-        for part in parts:
-            key = _key(part)
-            kept = self._kept.pop(key, None) or self._measure(part)
-            self._kept[key] = kept
-            used.setdefault(key, set()).add(part.clip)
-            if part.clip not in kept.clipped:
-                kept.clipped[part.clip] = Column(clipped(part, kept.values), self.paid.starts)
-            found[part.name] = kept.clipped[part.clip]
-        self._forget(used)
+        try:
+            for part in parts:
+                key = _key(part)
+                kept = self._kept.pop(key, None) or self._measure(part)
+                self._kept[key] = kept
+                used.setdefault(key, set()).add(part.clip)
+                if part.clip not in kept.clipped:
+                    kept.clipped[part.clip] = Column(clipped(part, kept.values), self.paid.starts)
+                found[part.name] = kept.clipped[part.clip]
+        finally:  # while one term is wrong the others may be edited for long
+            self._forget(used)
         return found
 
     def _measure(self, part: Term | Shaping) -> _Measured:

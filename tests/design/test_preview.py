@@ -185,6 +185,10 @@ def test_columns_out_of_use_are_forgotten(monkeypatch):
     last = columns.of([Term("b", "y"), Term("a", "x + 7")])
     assert len(columns) == 2 + 3
     assert columns.of([Term("renamed", "y")])["renamed"] is last["b"]
+    for number in range(10):
+        with pytest.raises(ExpressionError):
+            columns.of([Term("a", f"x - {number}"), Term("b", "zz")])
+    assert len(columns) == 1 + 3
 
 
 def test_what_is_shown_is_kept_until_the_next_update():
