@@ -24,6 +24,7 @@ from rlnb.errors import DesignError, DesignFileChanged, DesignFileTaken, UsageEr
 from rlnb.run.chunks import write_durably
 from rlnb.run.design_owner import Owner, Ownership, read_owner
 from rlnb.run.design_versions import Version, Versions
+from rlnb.run.lab_notes import LabNotes, read_notes, write_notes
 
 _HEADER = "# Written by rlnb.Lab; it notices when you edit this file, but keeps no comments.\n"
 
@@ -59,6 +60,7 @@ class DesignFile:
         self._stat: tuple[int, ...] | None = None
         self._fingerprint: str | None = None
         self._guard = threading.RLock()
+        self.notes_said: str | None = None
 
     # reading and writing ---------------------------------------------------------------------------------
 
@@ -143,6 +145,24 @@ class DesignFile:
             DesignError: there is no such version.
         """
         return unbound(self._versions.read(number))
+
+    # notes -----------------------------------------------------------------------------------------------
+
+    def read_notes(self) -> LabNotes:
+        """Returns the lab's notes; `notes_said` holds a sentence when something of them was damaged."""
+        notes, self.notes_said = read_notes(self.folder / "lab.json")
+        return notes
+
+    def write_notes(self, notes: LabNotes) -> bool:
+        """Writes the lab's notes; False when nothing changed.
+
+        Raises:
+            DesignFileTaken: another lab has the file.
+            OSError: it cannot be written.
+        """
+        with self._guard:
+            self._require_mine()
+            return write_notes(self.folder / "lab.json", notes)
 
     # ownership -------------------------------------------------------------------------------------------
 

@@ -7,11 +7,11 @@ import json
 import os
 import uuid
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rlnb.design.design import Design
 from rlnb.errors import DesignError
-from rlnb.run.host import utc_now
 
 _HEAD = "# version: "
 _KEYS = ("time", "fingerprint", "summary")
@@ -23,13 +23,13 @@ class Version:
 
     Attributes:
         number: 1 for the first.
-        time: ISO 8601 in UTC.
+        time: when it was kept, in this machine's time zone.
         fingerprint: of the design (`Design.fingerprint`).
         summary: what changed since the version before, in words.
     """
 
     number: int
-    time: str
+    time: datetime
     fingerprint: str
     summary: str
 
@@ -65,12 +65,16 @@ class Versions:
         if kept and kept[-1].fingerprint == fingerprint:
             return None
         self._folder.mkdir(parents=True, exist_ok=True)
-        number = max(self._numbers(), default=0)
+        number, now = max(self._numbers(), default=0), datetime.now().astimezone().replace(microsecond=0)
         while True:
             number += 1
-            made = Version(number, utc_now(), fingerprint, summary)
+            made = Version(number, now, fingerprint, summary)
             # JSON on one line: a summary may hold what a YAML comment may not.
-            head = [f"{_HEAD}{number}", *(f"# {key}: {json.dumps(getattr(made, key))}" for key in _KEYS)]
+            values = (now.astimezone(UTC).isoformat(), fingerprint, summary)
+            head = [
+                f"{_HEAD}{number}",
+                *(f"# {k}: {json.dumps(v)}" for k, v in zip(_KEYS, values, strict=True)),
+            ]
             text = "\n".join(head) + "\n" + design.to_yaml()
             if _create(self._path(number), text.encode()):
                 self._known[number] = made
@@ -110,8 +114,10 @@ class Versions:
                 values = {}
                 for key, line in zip(_KEYS, lines[1:], strict=True):
                     values[key] = str(json.loads(line.removeprefix(f"# {key}: ")))
-                return Version(number, **values)
-            return Version(number, "", Design.from_yaml(path).fingerprint(), "")
+                time = datetime.fromisoformat(values.pop("time")).astimezone()
+                return Version(number, time, **values)
+            written = datetime.fromtimestamp(path.stat().st_mtime).astimezone()
+            return Version(number, written, Design.from_yaml(path).fingerprint(), "")
         except (OSError, ValueError, DesignError):
             return None
 

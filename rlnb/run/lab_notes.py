@@ -42,12 +42,11 @@ class LabNotes:
         )
 
 
-def read_notes(path: Path, *, put_aside: bool = True) -> tuple[LabNotes, str | None]:
+def read_notes(path: Path) -> tuple[LabNotes, str | None]:
     """Reads a lab's notes; a file that is damaged is no reason to open no lab.
 
     Args:
         path: `lab.json`, which need not exist.
-        put_aside: rename a damaged file to `lab.json.damaged`; False where nothing may be written.
 
     Returns:
         The notes, with the defaults for what cannot be read; a sentence about that, or None.
@@ -75,16 +74,16 @@ def read_notes(path: Path, *, put_aside: bool = True) -> tuple[LabNotes, str | N
                 wrong.append(name)
     if not wrong:
         return LabNotes(**values), None
-    kept = "it is left as it is"
-    if put_aside:
-        with contextlib.suppress(OSError):
-            os.replace(path, path.with_name(f"{path.name}.damaged"))
-            kept = f"it is kept as {path.name}.damaged"
-    return LabNotes(**values), f"{path.name} is damaged ({', '.join(wrong)}), and begins anew there; {kept}."
+    return LabNotes(**values), (
+        f"{path.name} is damaged ({', '.join(wrong)}) and begins anew there; the next change keeps the damaged "
+        f"file as {path.name}.damaged."
+    )
 
 
 def write_notes(path: Path, notes: LabNotes) -> bool:
     """Writes a lab's notes, whole and durably; False when the file says that already.
+
+    A damaged file is first put aside as `lab.json.damaged`.
 
     Raises:
         OSError: it cannot be written.
@@ -93,6 +92,8 @@ def write_notes(path: Path, notes: LabNotes) -> bool:
     with contextlib.suppress(OSError):
         if path.read_bytes() == data:
             return False
+        if read_notes(path)[1] is not None:
+            os.replace(path, path.with_name(f"{path.name}.damaged"))
     write_durably(path, data)
     return True
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import keyword
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
 
 from rlnb.design.design import Design
+from rlnb.design.groups import TermGroup
+from rlnb.design.images import Grayscale, Resize, ToUnit
 from rlnb.design.reward import RewardSpec, Shaping, Term
+from rlnb.design.stack import Stack
 from rlnb.design.state import Clip, Delta, Derive, RunningZScore, Scale, Select, StateSpec, ZScore
 
 _WORDS = st.sampled_from(["x", "vy", "soft_landing", "größe", "reward", "state", "rlnb", "a1"])
@@ -42,7 +46,18 @@ _PARTS = st.one_of(
     st.builds(Term, NAMES, python=NAMES, weight=_FINITE),
     st.builds(Shaping, NAMES, _TEXTS, gamma=st.floats(0, 1), weight=_FINITE, enabled=st.booleans()),
 )
+_GROUPS = st.builds(
+    TermGroup,
+    st.sampled_from(["safety", "speed"]),
+    weight=_FINITE,
+    combine=st.none() | st.just("1 + 2"),
+    enabled=st.booleans(),
+)
 _OPERATIONS = st.one_of(
+    st.builds(Stack, st.integers(2, 8), _SOME),
+    st.builds(ToUnit),
+    st.builds(Grayscale),
+    st.builds(Resize, st.integers(1, 256), st.integers(1, 256)),
     st.builds(Select, st.lists(_COMPONENTS, min_size=1, max_size=4, unique=True)),
     st.builds(Derive, NAMES, _TEXTS),
     _between(Derive, NAMES, _TEXTS),
@@ -56,7 +71,10 @@ _OPERATIONS = st.one_of(
 
 @st.composite
 def designs(draw: Any) -> Design:
-    """Designs, with and without a combination."""
+    """Designs, with and without combinations and groups."""
     terms = draw(st.lists(_PARTS, min_size=1, max_size=4, unique_by=lambda part: part.name))
-    combine = draw(st.none() | st.just(" + ".join(part.name for part in terms)))
-    return Design(RewardSpec(terms, combine), StateSpec(draw(st.lists(_OPERATIONS, max_size=4))))
+    groups = draw(st.lists(_GROUPS, max_size=2, unique_by=lambda group: group.name))
+    terms = [replace(part, group=draw(st.sampled_from([None, *(g.name for g in groups)]))) for part in terms]
+    left = [part.name for part in terms if part.group is None] + [group.name for group in groups]
+    combine = draw(st.none() | st.just(" + ".join(left)))
+    return Design(RewardSpec(terms, combine, groups), StateSpec(draw(st.lists(_OPERATIONS, max_size=4))))

@@ -14,6 +14,7 @@ from rlnb.design.reward import RewardSpec, Term, reward_term
 from rlnb.design.term import marked_terms
 from rlnb.errors import DesignError, DesignFileChanged, DesignFileTaken, UsageError
 from rlnb.run.design_file import DesignFile, default_design_path
+from rlnb.run.lab_notes import LabNotes
 
 _ENV = Design()
 
@@ -128,7 +129,8 @@ def test_versions_are_numbered_and_never_written_again(file: DesignFile) -> None
         (2, "more"),
         (3, "back"),
     ]
-    assert other.versions() == file.versions()
+    assert DesignFile(file.path).versions() == file.versions()
+    assert third.time.utcoffset() is not None
     assert first.fingerprint == third.fingerprint == _design(1.5).fingerprint()
     assert Design.from_yaml(file.folder / "versions" / "0002.yaml") == file.read_version(2) == _design(2.5)
     assert sorted(os.listdir(file.folder / "versions")) == ["0001.yaml", "0002.yaml", "0003.yaml"]
@@ -206,6 +208,20 @@ def test_a_folder_that_was_tidied_away_is_made_again(file: DesignFile) -> None:
     other = DesignFile(file.path).claim()
     assert other is not None
     assert other.notebook == "first.ipynb"
+
+
+def test_notes_are_the_owners(file: DesignFile) -> None:
+    assert file.read_notes() == LabNotes()
+    assert file.claim() is None
+    assert file.write_notes(LabNotes(good=("demo",)))
+    assert not file.write_notes(LabNotes(good=("demo",)))
+    other = DesignFile(file.path)
+    assert other.read_notes() == LabNotes(good=("demo",))
+    assert other.claim() is not None
+    with pytest.raises(DesignFileTaken):
+        other.write_notes(LabNotes())
+    (file.folder / "lab.json").write_text("torn")
+    assert (other.read_notes(), str(other.notes_said)[:19]) == (LabNotes(), "lab.json is damaged")
 
 
 _OWN = """

@@ -38,19 +38,19 @@ def test_what_is_wrong_begins_anew(tmp_path: Path, key: str, value: object) -> N
     path = tmp_path / "lab.json"
     text = json.dumps({**json.loads(_NOTES.to_json()), key: value})
     path.write_text(text)
-    notes, said = read_notes(path, put_aside=False)
+    notes, said = read_notes(path)
     expected = {
         name: getattr(_NOTES, name) for name in ("colours", "preferences", "good", "buffer_size", "axes")
     }
     assert notes == LabNotes(**{**expected, key: getattr(LabNotes(), key)})
-    assert said == f"lab.json is damaged ({key}), and begins anew there; it is left as it is."
-    assert path.read_text() == text
-    assert (
-        read_notes(path)[1]
-        == f"lab.json is damaged ({key}), and begins anew there; it is kept as lab.json.damaged."
+    assert said == (
+        f"lab.json is damaged ({key}) and begins anew there; the next change keeps the damaged file as "
+        "lab.json.damaged."
     )
+    assert path.read_text() == text, "reading writes nothing"
+    assert write_notes(path, notes)
     assert (tmp_path / "lab.json.damaged").read_text() == text
-    assert not path.exists()
+    assert read_notes(path) == (notes, None)
 
 
 def test_no_json_at_all(tmp_path: Path) -> None:
