@@ -134,9 +134,9 @@ class Grayscale(ImageOperation):
         def apply(x: Array, _: Any) -> Array:
             red, green, blue = (np.take(x, [i], axis=axis) for i in range(3))
             if before.dtype == np.uint8:
-                r, g, b = (np.uint32(weight) for weight in _LUMA_INTEGERS)
-                mixed = r * red + g * green + b * blue + np.uint32(1 << 15)
-                return np.asarray(mixed >> np.uint32(16), dtype=np.uint8)
+                parts = zip(_LUMA_INTEGERS, (red, green, blue), strict=True)
+                mixed = sum((np.uint32(weight) * part for weight, part in parts), np.uint32(1 << 15))
+                return np.right_shift(mixed, np.uint32(16)).astype(np.uint8)
             r, g, b = (np.float64(weight) for weight in LUMA)
             return np.clip(r * red + g * green + b * blue, before.low, before.high).astype(np.float32)
 

@@ -85,6 +85,12 @@ class StatePlan:
         self.names = self._names_after(len(self._steps))
         self.space: Any = self._space_after(len(self._steps))
 
+    @property
+    def layout(self) -> ImageLayout | None:
+        """The resulting picture's, or None where the result is no picture (or the design the identity)."""
+        form = self._forms[-1] if self._forms else None
+        return form if isinstance(form, ImageLayout) else None
+
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """What there is before the first operation (the raw observation) and after each.

@@ -71,9 +71,15 @@ def _parts(space: Any) -> dict[str, Any]:
     for key, part in parts.items():
         if not isinstance(part, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
             where = f" (its entry {key!r})" if key else ""
+            fixed = isinstance(part, spaces.Tuple | spaces.Dict)
+            remedy = (
+                "The wrapper gymnasium.wrappers.FlattenObservation makes one Box of it"
+                if fixed
+                else "It has no fixed size: make arrays of one size with gymnasium.wrappers.TransformObservation"
+            )
             raise DesignError(
                 f"The observation space {type(part).__name__}{where} has no components a design could name; "
-                "Box, Discrete, MultiDiscrete, MultiBinary and a Dict of those have. Flatten it with a wrapper."
+                f"Box, Discrete, MultiDiscrete, MultiBinary and a Dict of those have. {remedy}."
             )
     return parts
 

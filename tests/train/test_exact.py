@@ -9,7 +9,7 @@ from rlnb.design.operations import Delta
 from rlnb.design.reward import RewardSpec
 from rlnb.design.shaping import Shaping
 from rlnb.design.standardize import RunningZScore
-from rlnb.design.state import StateSpec
+from rlnb.design.state import Grayscale, Stack, StateSpec
 from rlnb.design.term import Term
 from tests.histories import assert_same_rows
 from tests.train.goal import Goal
@@ -36,7 +36,8 @@ CASES = {
     "ppo-walker": {"env": "BipedalWalker-v3", **PPO},
     "ppo-cheetah-normalized": {"env": "HalfCheetah-v5", **PPO, "normalize": True},
     "ppo-sde": {"env": "Pendulum-v1", **PPO, "use_sde": True, "sde_sample_freq": 4, "normalize": True},
-    "ppo-pictures": {"env": Pictures, **PPO, "policy": "CnnPolicy", "n_envs": 2, "n_steps": 16, "total_timesteps": 160},
+    "ppo-pictures": {"env": Pictures, **PPO, "policy": "CnnPolicy", "n_envs": 2, "n_steps": 16, "total_timesteps": 160,
+                     "state": StateSpec([Grayscale(), Stack(3)])},
     "dqn-pictures": {"env": Pictures, "algo": "DQN", "policy": "CnnPolicy", "batch_size": 8, "learning_starts": 20,
                      "total_timesteps": 100, "buffer_size": 60, "optimize_memory_usage": True,
                      "replay_buffer_kwargs": {"handle_timeout_termination": False}},
