@@ -99,6 +99,10 @@ class Namespace(Mapping[str, Array]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def place(self, name: str) -> tuple[str, str | None] | None:
+        """Returns what a name stands for, as ("next_obs", "vy") or ("t", None); None if it is unknown or in info."""
+        return self._table.get(name)
+
     def _fetch(self, name: str) -> Array:
         place = self._table.get(name)
         if place is None:

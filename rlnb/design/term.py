@@ -101,6 +101,11 @@ class Term:
         """The term is the environment's own reward, unchanged."""
         return self.expression == "reward" and self.weight == 1.0 and self.clip is None and self.enabled
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of a batch that the expression uses; () for a Python term."""
+        return () if self._compiled is None else tuple(self._compiled.names)
+
     def check(self, names: Mapping[str, Array]) -> None:
         """Checks the term's names against a batch's namespace.
 
