@@ -92,8 +92,9 @@ def _state_diff(before: Sequence[Operation], after: Sequence[Operation]) -> list
         if kinds[0] != kinds[1]:
             return [f"state order: {kinds[0]} -> {kinds[1]}"]
     lines = []
-    kinds_only = ([step.kind for step in steps] for steps in (before, after))
-    for tag, i, i_end, j, j_end in SequenceMatcher(None, *kinds_only, autojunk=False).get_opcodes():
+    for tag, i, i_end, j, j_end in SequenceMatcher(
+        a=[s.kind for s in before], b=[s.kind for s in after], autojunk=False
+    ).get_opcodes():
         if tag == "equal":
             for place in range(i_end - i):
                 lines += _operation_diff(j + place + 1, before[i + place], after[j + place])

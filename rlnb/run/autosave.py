@@ -94,9 +94,8 @@ class Autosave:
                 latest = time.monotonic() + PATIENCE * self._delay
                 while not self._closed and time.monotonic() < latest:
                     seen = self._touches  # every touch begins the quiet moment anew
-                    if not self._changed.wait_for(
-                        lambda n=seen: self._closed or self._touches > n, self._delay
-                    ):  # type: ignore[misc]
+                    self._changed.wait(self._delay)
+                    if self._touches == seen:
                         break
                 if self._closed:
                     return

@@ -173,10 +173,16 @@ class DesignFile:
             None when this lab has it now. Else its living owner: then nothing can be saved here.
 
         Raises:
-            OSError: the lab's folder cannot be written.
+            UsageError: the lab's folder cannot be written.
         """
         with self._guard:
-            self._read_only = self._ownership.claim(notebook, cell)
+            try:
+                self._read_only = self._ownership.claim(notebook, cell)
+            except OSError as error:
+                raise UsageError(
+                    f"The lab's folder {self.folder} cannot be written ({error.strerror}); give the lab a design "
+                    "file elsewhere, with design=."
+                ) from None
             self._owned = self._read_only is None
             return self._read_only
 

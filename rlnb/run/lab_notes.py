@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,7 @@ def _preferences(given: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(_texts(pair, 2) for pair in given)
 
 
-_CHECKS = {
+_CHECKS: dict[str, Callable[[Any], Any]] = {
     "colours": _colours,
     "preferences": _preferences,
     "good": _texts,

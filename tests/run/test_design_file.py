@@ -210,6 +210,14 @@ def test_a_folder_that_was_tidied_away_is_made_again(file: DesignFile) -> None:
     assert other.notebook == "first.ipynb"
 
 
+def test_a_folder_that_cannot_be_written(file: DesignFile) -> None:
+    file.folder.write_text("in the way")
+    with pytest.raises(
+        UsageError, match=r"lander\.lab cannot be written \(File exists\); give the lab a design file"
+    ):
+        file.claim()
+
+
 def test_notes_are_the_owners(file: DesignFile) -> None:
     assert file.read_notes() == LabNotes()
     assert file.claim() is None
