@@ -78,6 +78,13 @@ class Payments:
             self._kept[key] = make()
         return cast(T, self._kept[key])
 
+    def keep_latest(self, slot: str, key: object, make: Callable[[], T]) -> T:
+        """Returns what was kept in `slot` if it was made for an equal `key`, else makes and keeps it instead."""
+        found = self._kept.get(slot)
+        if found is None or found[0] != key:
+            found = self._kept[slot] = (key, make())
+        return cast(T, found[1])
+
     @cached_property
     def sample(self) -> Array | slice:
         """Rows that statistics over steps look at: all, or `SAMPLED` spread evenly with a private jitter."""
@@ -164,11 +171,7 @@ class Payments:
             return np.asarray(table[place])
 
         # one array as long as the batch: the latest gamma's is kept, not one for each
-        gamma, found = self._kept.get("discounts", (None, None))
-        if gamma != self.gamma:
-            found = powers()
-            self._kept["discounts"] = (self.gamma, found)
-        return cast(Array, found)
+        return self.keep_latest("discounts", self.gamma, powers)
 
     @property
     def env_returns(self) -> Array:

@@ -128,16 +128,10 @@ def _whole_episodes(payments: Payments) -> Array:
 
 
 def _fingerprints(matrix: Array) -> Array:
-    """Returns one uint64 for each row, equal for equal rows (and, by a chance of 2^-64, for others)."""
+    """Returns an int64 for each row, equal for equal rows (and, by a chance of 2^-64, for others)."""
     flat = matrix.reshape(len(matrix), -1)
     if flat.dtype.kind == "f":
         flat = flat + 0.0  # -0.0 and 0.0 are one state
-    elif flat.dtype.kind == "b":
-        flat = flat.astype(np.uint8)
-    words = np.ascontiguousarray(flat).view(f"u{flat.dtype.itemsize}")
-    factors = np.random.default_rng(0).integers(0, 2**63, words.shape[1], dtype=np.uint64) * 2 + 1
-    found = np.zeros(len(words), dtype=np.uint64)
-    for column, factor in zip(words.T, factors, strict=True):
-        mixed = (column.astype(np.uint64) + 1) * factor
-        found += (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
-    return found
+    flat = np.ascontiguousarray(flat)
+    rows = flat.view(f"V{flat.dtype.itemsize * flat.shape[1]}").ravel().tolist()
+    return np.fromiter(map(hash, rows), dtype=np.int64, count=len(rows))

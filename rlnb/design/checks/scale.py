@@ -12,6 +12,7 @@ from rlnb.design.checks.probe import may_be_asked, value_of
 from rlnb.design.checks.wording import counted, number, percent
 from rlnb.design.columns import Array
 from rlnb.design.measure import as_paid
+from rlnb.design.term import Term
 from rlnb.design.transitions import Transitions
 
 #: root mean square per step within which common step sizes and network outputs fit well, and within which
@@ -85,7 +86,7 @@ def check_sparse(payments: Payments) -> Finding:
     return Finding(
         "reward.sparse", Severity.WARNING if very else Severity.HINT, sentence, _SPARSE_WHY,
         f"Shape it: add rlnb.Shaping('progress', {_potential(payments)!r}, gamma={payments.gamma:g}), "
-        "which does not change the best policy.",
+        "with a potential that grows towards the aim; it does not change the best policy.",
         value=share, rows=rows,
     )  # fmt: skip
 
@@ -100,7 +101,7 @@ def check_nonfinite(payments: Payments) -> Finding:
     if not found:
         return Finding(
             "reward.nonfinite", Severity.FINE,
-            f"All {counted(len(payments.batch), 'reward')} and their {counted(len(result.terms), 'term')} are finite.",
+            f"The rewards of {counted(len(payments.batch), 'step')} and all of their terms are finite.",
             _NUMBER_WHY, value=0.0,
         )  # fmt: skip
     name = next(iter(found))
@@ -129,8 +130,10 @@ def _unclipped(payments: Payments, name: str) -> Array | None:
     part = next(one for one in payments.reward.enabled if one.name == name)
     if part.clip is None or not may_be_asked(part):
         return None
-    key = ("unclipped", replace(part, clip=None, weight=1.0, name="x", group=None), payments.term_keys[name])
-    return payments.keep(key, lambda: value_of(replace(part, clip=None), _sampled(payments)))
+    whole = replace(part, clip=None, weight=1.0, group=None)
+    # the function by itself, as terms are equal by its name; a clip that is dragged measures nothing anew
+    key = (whole, whole.function if isinstance(whole, Term) else None)
+    return payments.keep_latest(f"unclipped {name}", key, lambda: value_of(whole, _sampled(payments)))
 
 
 def _sampled(payments: Payments) -> Transitions:
@@ -157,12 +160,10 @@ def _potential(payments: Payments) -> str:
     """Proposes a potential: nearness to where good episodes end, in the component they agree on best."""
     batch = payments.batch
     ends = payments.ends[payments.is_good]
-    best, text = 0.5, "-abs(distance)"
+    best, text = 0.5, "…"
     if not len(ends):
         return text
-    for name in batch.obs.names:
-        if not name.isidentifier():
-            continue
+    for name in filter(str.isidentifier, batch.obs.names):
         last = np.asarray(batch.next_obs[name], dtype=np.float64)[ends]
         all_of_it = np.asarray(batch.obs[name][payments.sample], dtype=np.float64)
         spread = float(all_of_it.std())

@@ -20,7 +20,7 @@ def missing_demo(payments: Payments) -> Finding | None:
     return Finding(
         "reward.demo",
         Severity.HINT,
-        f"There is no demonstration: the {counted(len(payments.starts), 'episode')} are by {there}.",
+        f"There is no demonstration among {counted(len(payments.starts), 'recorded episode')} (by {there}).",
         "Separation, idling and looping are judged against episodes that show what is wanted.",
         "Add some: rlnb.record(env, policy, episodes=5) with a function of the observation or a trained "
         "model, or mark a policy as good.",
@@ -57,7 +57,7 @@ def check_separation(payments: Payments) -> Finding:
     if not payments.reward.is_identity:
         better = "better" if env > area + 0.02 else "worse" if env < area - 0.02 else "as well"
         sentence += f" The environment's own return separates them {better} (AUC {env:.3f})."
-    rows = ()
+    rows: tuple[int, ...] = ()
     if area < 0.9:
         # the random episode that is paid best and the good one that is paid worst
         best = np.flatnonzero(random)[np.argmax(payments.returns[random])]

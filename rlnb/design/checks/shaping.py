@@ -219,6 +219,6 @@ def _asked_rows(batch: Transitions) -> Array:
 
 def _potential_text(part: Term) -> str:
     """Returns the potential where it can be read off, as in `next_x - x`."""
-    text = (part.expression or "").replace(" ", "")
+    text = str(part.expression or "").replace(" ", "")
     after, _, before = text.partition("-")
     return before if after == f"next_{before}" else "…"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from rlnb.design.checks.finding import Finding, Severity
@@ -62,7 +64,7 @@ def check_never_fires(payments: Payments) -> Finding:
         return float(values.min()), float(values.max())
 
     key = payments.term_keys
-    spans = {name: payments.keep(("span", key[name]), lambda name=name: span(name)) for name in key}
+    spans = {name: payments.keep(("span", key[name]), partial(span, name)) for name in key}
     silent = tuple(name for name, ends in spans.items() if ends == (0.0, 0.0))
     constant = [f"{name!r} ({number(low)})" for name, (low, high) in spans.items() if low == high != 0.0]
     steps = counted(len(payments.batch), "step")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def check_truncation(payments: Payments) -> Finding:
         if weight == 0.0 or isinstance(part, Shaping) or part.is_environment or not may_be_asked(part):
             continue
         key = ("truncated", payments.term_keys[part.name])
-        bonus = weight * payments.keep(key, lambda part=part: _bonus(payments, part, ends))
+        bonus = weight * payments.keep(key, partial(_bonus, payments, part, ends))
         if bonus != 0.0:
             return _found(
                 payments, f"{part.name!r} pays {number(bonus)} more on average where an episode is truncated",

@@ -62,6 +62,15 @@ def cart_pole() -> Transitions:
     return Transitions.concat([roll(env, None, "random", 20, names), balance])
 
 
+def lunar_lander() -> Transitions:
+    from gymnasium.envs.box2d.lunar_lander import heuristic
+
+    env = gym.make("LunarLander-v3")
+    names = ("x", "y", "vx", "vy", "angle", "spin", "left", "right")
+    land = roll(env, lambda obs: heuristic(env.unwrapped, obs), "land", 3, names)
+    return Transitions.concat([roll(env, None, "random", 6, names), land])
+
+
 class Grid(gym.Env[Any, Any]):
     """A corridor of seven cells. Entering cell 2 from the left pays 1; reaching cell 6 ends it and pays 3."""
 

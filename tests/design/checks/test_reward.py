@@ -17,6 +17,7 @@ from tests.design.checks.rollouts import by_code
 mountain_car = lru_cache(rollouts.mountain_car)
 cart_pole = lru_cache(rollouts.cart_pole)
 grid = lru_cache(rollouts.grid)
+lunar_lander = lru_cache(rollouts.lunar_lander)
 
 ENV = Term("env", "reward")
 
@@ -160,7 +161,7 @@ def test_demo_missing_is_one_hint_instead_of_three_checks():
     random = batch.slice(batch.policy == "random")
     findings = by_code(check_reward(random, RewardSpec.env()))
     assert findings["reward.demo"].severity is Severity.HINT
-    assert 'by "random"' in findings["reward.demo"].sentence
+    assert 'among 4 recorded episodes (by "random")' in findings["reward.demo"].sentence
     assert not {"reward.separation", "reward.idle", "reward.loop"} & set(findings)
     assert "reward.demo" in by_code(check_reward(batch, RewardSpec.env(), good=["nobody"]))
     assert "reward.demo" not in by_code(check_reward(random, RewardSpec.env(), good=["random"]))
@@ -168,10 +169,24 @@ def test_demo_missing_is_one_hint_instead_of_three_checks():
     assert [finding.code for finding in empty] == ["reward.demo"]
 
 
+def test_what_cannot_repeat_is_not_searched_for_loops():
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 255, (40, 12, 12), dtype=np.uint8)
+    t = np.arange(40) % 10
+    batch = Transitions.from_arrays(
+        images, images, np.zeros(40, int), reward=np.ones(40), terminated=t == 9,
+        truncated=np.zeros(40, bool), t=t, labels={0: "random", 1: "random", 2: "demo", 3: "demo"},
+    )  # fmt: skip
+    found = by_code(check_reward(batch, RewardSpec.env()))["reward.loop"]
+    assert found.severity is Severity.FINE
+    assert "an observation of 144 numbers never repeats" in found.sentence
+
+
 @pytest.mark.parametrize(
     ("batch", "spec"),
     [
         (cart_pole, RewardSpec.env()),
+        (lunar_lander, RewardSpec.env()),
         (cart_pole, RewardSpec([ENV, Term("tilt", "-abs(angle)")])),
         (mountain_car, RewardSpec([ENV, Shaping("height", "sin(3 * x)", weight=5.0)])),
         (mountain_car, RewardSpec([ENV, Shaping("height", "-100 * abs(x - 0.5)")])),

@@ -103,10 +103,10 @@ def test_nan_is_named_with_its_place():
 
 def test_the_cache_changes_nothing_and_notices_changes():
     batch, cache = make_batch(600, length=20), {}
-    for weight in (1.0, 3.0):
+    for weight, clip in ((1.0, (-1, 1)), (3.0, (-1, 1)), (3.0, (-0.5, 2))):
         for expression in ("x", "y", speed):
             spec = RewardSpec(
-                [ENV, Term("a", expression, weight=weight, group="g"), Term("b", "x * y", clip=(-1, 1))],
+                [ENV, Term("a", expression, weight=weight, group="g"), Term("b", "x * y", clip=clip)],
                 groups=[TermGroup("g", weight=0.5)],
             )
             assert check_reward(batch, spec, cache=cache) == check_reward(batch, spec)
