@@ -6,7 +6,7 @@ nothing and shows pictures and tables of the design that counts there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +15,24 @@ from rlnb.design.columns import Array
 from rlnb.design.describe import describe, design_diff
 from rlnb.design.design import Design
 from rlnb.design.names import component_names
-from rlnb.design.term import TermFunction, name_of
 from rlnb.design.transitions import Transitions
 from rlnb.envs.frames import FrameBudget
 from rlnb.envs.make import resolve_env
 from rlnb.envs.signals import Signal, check_signals
-from rlnb.errors import DesignError, UsageError
+from rlnb.errors import UsageError
 from rlnb.experiment_design import design_of
-from rlnb.run.design_file import DesignFile, default_design_path
+from rlnb.lab_inputs import (
+    chosen_policy,
+    demonstration,
+    design_path,
+    functions_of,
+    offered_policies,
+)
+from rlnb.run.design_file import DesignFile
 from rlnb.run.identity import current
 from rlnb.run.recordings import EpisodeStore
-from rlnb.run.trajectories import read_transitions
 from rlnb.view.lab.bench import Subject, Workbench
-from rlnb.view.lab.episodes import BUILT_IN, Episodes, PolicyChoice
+from rlnb.view.lab.episodes import BUILT_IN, Episodes
 from rlnb.view.lab.keeper import Keeper
 
 if TYPE_CHECKING:
@@ -81,24 +86,22 @@ class Lab:
         self.names = component_names(spaces.observation, spaces.id, names)
         self.defaults = design_of(None, reward, state)
         self._in_job = current() is not None
-        path = _design_path(design, self.env.label)
+        path = design_path(design, self.env.label)
         if path in _open:
             _open.pop(path).close()
         self._file = DesignFile(path)
-        functions: dict[str, TermFunction] = {
-            str(part.python): part.function
-            for part in self.defaults.reward.terms
-            if getattr(part, "function", None) is not None
-        }
+        functions = functions_of(self.defaults)
         subject = Subject(self.env, self.names, functions)
         chosen = self._file.read() or self.defaults
         self.episodes = Episodes(
             subject,
-            EpisodeStore(self._file.folder / "episodes"),
-            demo=_demonstration(demo),
+            EpisodeStore(
+                self._file.folder / "episodes", env=self.env.reference, names=self.names, signals=self.signals
+            ),
+            demo=demonstration(demo),
             signals=self.signals,
             writes=not self._in_job,
-            offered=lambda: _offered(policies or {}, self.env.reference),
+            offered=lambda: offered_policies(policies or {}, self.env.reference),
         )
         self._design = design_of(chosen, functions=functions.values())
         self._budget = FrameBudget(megabytes=frames) if frames else None
@@ -127,8 +130,9 @@ class Lab:
         return self._design if self.bench is None else self.bench.design
 
     def files(self) -> list[Path]:
-        """Returns what a job needs of this lab: the design file and the recordings, without images."""
-        found = [self._file.path] if self._file.path.exists() else []
+        """Returns what a job needs of this lab: the design file, notes and recordings, without images."""
+        notes = self._file.folder / "lab.json"
+        found = [path for path in (self._file.path, notes) if path.exists()]
         return [*found, *(entry.path for entry in self.episodes.entries())]
 
     # --- what a user asks for
@@ -172,7 +176,7 @@ class Lab:
         from rlnb.lab_defaults import experiment_defaults
 
         settings = {**experiment_defaults(self.design(), self.env, self.names), **settings}
-        return Experiment(name or default_design_path(self.env.label).stem, self, algo=algo, **settings)
+        return Experiment(name or defaultdesign_path(self.env.label).stem, self, algo=algo, **settings)
 
     def to_code(self) -> str:
         """Returns the design as the source of a cell."""
@@ -217,7 +221,7 @@ class Lab:
             label: what to call the policy.
         """
         bench = self._need()
-        self.episodes.record(_choice(policy, label), episodes=episodes, seed=seed, frames=self._budget)
+        self.episodes.record(chosen_policy(policy, label), episodes=episodes, seed=seed, frames=self._budget)
         recorded = self.episodes.load()
         assert recorded is not None
         bench.set_episodes(recorded)
@@ -280,51 +284,3 @@ class Lab:
                 "This lab has no episodes: in a job only those that were recorded beside the notebook are there."
             )
         return self.bench
-
-
-def _design_path(design: str | Path | None, label: str) -> Path:
-    if design is None:
-        return default_design_path(label).absolute()
-    if not isinstance(design, str | Path) or Path(design).suffix not in (".yaml", ".yml"):
-        raise DesignError(f"design={design!r:.80} names no design file; give one such as 'lander.yaml'.")
-    return Path(design).expanduser().absolute()
-
-
-def _demonstration(demo: object) -> Transitions | None:
-    if demo is None or isinstance(demo, Transitions):
-        return demo
-    if isinstance(demo, str | Path):
-        if not Path(demo).is_file():
-            raise UsageError(
-                f"demo={str(demo)!r} is no file; record one with rlnb.record(env, to={str(demo)!r})"
-            )
-        return read_transitions(demo)
-    raise UsageError(f"demo={demo!r:.80} is no recording; give what rlnb.record(…) returns, or its file")
-
-
-def _choice(policy: Any, label: str | None) -> PolicyChoice:
-    if isinstance(policy, str) and "@" in policy:
-        from rlnb.trained_policies import load_policy
-
-        return PolicyChoice(label or policy, policy, lambda: load_policy(policy))
-    if isinstance(policy, str):
-        return PolicyChoice(label or policy, policy, lambda: policy)
-    return PolicyChoice(label or name_of(policy), "", lambda: policy)
-
-
-def _offered(policies: Mapping[str, Any], reference: Any) -> list[PolicyChoice]:
-    """Returns the user's own policies, then the checkpoints of runs on the same environment."""
-    from rlnb.trained_policies import load_policy, trained_policies
-
-    def loader(name: str) -> Callable[[], Any]:
-        return lambda: load_policy(name)
-
-    own = [
-        PolicyChoice(label, f"{label}: yours", lambda policy=policy: policy)
-        for label, policy in policies.items()
-    ]  # type: ignore[misc]
-    trained = [
-        PolicyChoice(found.label, f"{found.label}: trained, {found.words}", loader(found.name))
-        for found in trained_policies(reference)
-    ]
-    return [*own, *trained]

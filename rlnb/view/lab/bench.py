@@ -11,10 +11,8 @@ work (an unknown name, a Python term that fails) raises and leaves everything as
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -32,22 +30,11 @@ from rlnb.envs.make import EnvFactory
 from rlnb.errors import UsageError
 from rlnb.run.lab_notes import LabNotes
 from rlnb.run.recordings import Recorded
+from rlnb.view.lab.listeners import Event, Listeners
 from rlnb.view.lab.undo import UndoStack
 
 #: labels of episodes that show nothing of the task
 AIMLESS = ("random", "idle", "sticky")
-
-
-class Event(StrEnum):
-    """What a listener is told."""
-
-    REWARD = "reward"  # the reward changed
-    STATE = "state"  # the state changed
-    EPISODES = "episodes"  # episodes came or went
-    SELECTION = "selection"  # another episode is looked at
-    NOTES = "notes"  # colours, preferences, which policies are good
-    SETTLED = "settled"  # no edit for a moment: findings are up to date, the file is saved
-    FILE = "file"  # what is to be said about the design file
 
 
 @dataclass(frozen=True)
@@ -75,7 +62,9 @@ class Workbench:
         notes: colours, preferences, good policies.
 
     Attributes:
+        listeners: told of every change, under the lock.
         lock: held by whoever reads several things that belong together.
+        episode: number of the one that is looked at, from 0.
         findings: of the last settling, the worst first.
         file_words: what is to be said about the design file, e.g. "saved 12:03:10".
     """
@@ -83,10 +72,11 @@ class Workbench:
     def __init__(self, subject: Subject, recorded: Recorded, design: Design, notes: LabNotes) -> None:
         self.lock = threading.RLock()
         self.subject = subject
+        self.episode = 0
         self.notes = notes
         self.file_words = ""
         self.findings: list[Finding] = []
-        self._listeners: list[Callable[[Event], None]] = []
+        self.listeners = Listeners()
         self._cache: dict[Any, Any] = {}
         self._undo = UndoStack(design.bind(self.functions))
         self._take(recorded)
@@ -170,7 +160,7 @@ class Workbench:
             )
             self._show(design, self.design)
             self._undo.push(design, what, merge=merge)
-            self._tell(*self._changed(reward is not None, state is not None))
+            self.listeners.tell(*self._changed(reward is not None, state is not None))
 
     def undo(self) -> None:
         """Takes the last edit back."""
@@ -194,7 +184,7 @@ class Workbench:
                 return
             self._show(design, self.design)
             self._undo.replace(lambda value: value.bind(functions))
-            self._tell(Event.REWARD)
+            self.listeners.tell(Event.REWARD)
 
     def set_episodes(self, recorded: Recorded) -> None:
         """Takes other episodes; the one that is looked at stays, if it is still there.
@@ -203,16 +193,16 @@ class Workbench:
             DesignError: the design does not work on them.
         """
         with self.lock:
-            key = self.keys[self.episode]
+            key: str = self.keys[self.episode]
             self._take(recorded)
             self.episode = self.keys.index(key) if key in self.keys else 0
-            self._tell(Event.EPISODES)
+            self.listeners.tell(Event.EPISODES)
 
     def note(self, **changes: Any) -> None:
         """Changes notes: `colours`, `preferences`, `good`, `buffer_size`, `axes`."""
         with self.lock:
             self.notes = replace(self.notes, **changes)
-            self._tell(Event.NOTES)
+            self.listeners.tell(Event.NOTES)
 
     def select(self, episode: int) -> None:
         """Looks at another episode, counted from 0.
@@ -226,13 +216,13 @@ class Workbench:
                     f"episode={episode} is not there; the lab has the episodes 0 to {len(self.keys) - 1}"
                 )
             self.episode = episode
-            self._tell(Event.SELECTION)
+            self.listeners.tell(Event.SELECTION)
 
     def say(self, words: str) -> None:
         """Says something about the design file."""
         with self.lock:
             self.file_words = words
-            self._tell(Event.FILE)
+            self.listeners.tell(Event.FILE)
 
     def settle(self) -> list[Finding]:
         """Checks the design as it stands; in whatever thread, and without holding up edits."""
@@ -250,40 +240,21 @@ class Workbench:
         )  # fmt: skip
         with self.lock:
             self.findings = found
-            self._tell(Event.SETTLED)
+            self.listeners.tell(Event.SETTLED)
         return found
-
-    # --- listeners
-
-    def listen(self, listener: Callable[[Event], None]) -> Callable[[], None]:
-        """Calls `listener` after each change; returns what ends that."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
-
-    @contextmanager
-    def quietly(self, listener: Callable[[Event], None]) -> Iterator[None]:
-        """Within it `listener` is not called: for a tab that makes the change itself."""
-        self._listeners.remove(listener)
-        try:
-            yield
-        finally:
-            self._listeners.append(listener)
-
-    def _tell(self, *events: Event) -> None:
-        for event in events:
-            for listener in tuple(self._listeners):
-                listener(event)
 
     # --- inside
 
     def _take(self, recorded: Recorded) -> None:
+        if recorded.batch is None:
+            raise UsageError("A lab needs at least one episode; record some.")
         preview = RewardPreview(recorded.batch, self.reward)
         self.plan: StatePlan = self.state.plan(self.space, self.subject.names)
         self.recorded = recorded
         self.batch: Transitions = recorded.batch
-        self.keys: list[str] = list(recorded.keys)
+        self.keys: tuple[str, ...] = recorded.keys
         self.preview = preview
-        self.episode = min(getattr(self, "episode", 0), len(self.keys) - 1)
+        self.episode = 0
         self._cache.clear()
 
     def _show(self, design: Design, before: Design) -> None:
@@ -299,7 +270,7 @@ class Workbench:
             before = self.design
             after = move()
             self._show(after, before)
-            self._tell(*self._changed(before.reward != after.reward, before.state != after.state))
+            self.listeners.tell(*self._changed(before.reward != after.reward, before.state != after.state))
 
     @staticmethod
     def _changed(reward: bool, state: bool) -> list[Event]:

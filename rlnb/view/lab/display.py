@@ -13,14 +13,17 @@ from rlnb.errors import RlnbError
 from rlnb.run.autosave import Autosave
 from rlnb.view.display import NotebookOutput, publish
 from rlnb.view.frontend import FrontEnd, front_end
-from rlnb.view.lab.bench import Event, Workbench
+from rlnb.view.lab.bench import Workbench
+from rlnb.view.lab.listeners import Event
 from rlnb.view.lab.static_view import StaticLab
 
 #: seconds without an edit after which the still picture is drawn anew
 STILL_DELAY = 4.0
 
 
-def show_lab(static: Callable[[], StaticLab], bench: Workbench | None, make: Callable[[], Any] | None) -> None:
+def show_lab(
+    static: Callable[[], StaticLab], bench: Workbench | None, make: Callable[[], Any] | None
+) -> None:
     """Shows a lab in the running cell.
 
     Args:
@@ -54,4 +57,4 @@ def _show_live(static: Callable[[], StaticLab], bench: Workbench, widget: Any) -
             bench.say(str(error))
 
     still = Autosave(redraw, delay=STILL_DELAY, on_error=say)
-    bench.listen(lambda event: still.touch() if event is Event.SETTLED else None)
+    bench.listeners.add(lambda event: still.touch() if event is Event.SETTLED else None)

@@ -8,9 +8,11 @@ from typing import Any
 
 from rlnb.design.transitions import Transitions
 from rlnb.envs.frames import FrameBudget
-from rlnb.envs.rollouts import Progress, record_rollouts
+from rlnb.envs.progress import Progress
+from rlnb.envs.rollouts import record_rollouts
 from rlnb.errors import UsageError
-from rlnb.run.recordings import Entry, EpisodeStore, Recorded
+from rlnb.run.recording_entry import Entry
+from rlnb.run.recordings import EpisodeStore, Recorded
 from rlnb.view.lab.bench import Subject
 
 #: the entry under which a notebook's own demonstration stands in episode keys
@@ -80,18 +82,18 @@ class Episodes:
             UsageError: the recordings do not fit together, or are of another environment.
         """
         stored = self.store.load()
-        self.trouble = list(stored.trouble)
-        batches, keys = [], []
+        self.trouble = list(self.store.problems)
+        batches, keys = list[Transitions](), list[str]()
         for name, batch in ((DEMO, self._demo), *((f"unkept{i}", one) for i, one in enumerate(self._unkept))):
             if batch is not None:
                 batches.append(batch)
                 keys += [f"{name}:{place}" for place in range(len(batch.starts))]
-        if stored.keys:
+        if stored.batch is not None:
             batches.append(stored.batch)
             keys += stored.keys
         if not batches:
             return None
-        return Recorded(batches[0] if len(batches) == 1 else Transitions.concat(batches), keys)
+        return Recorded(batches[0] if len(batches) == 1 else Transitions.concat(batches), tuple(keys))
 
     def entries(self) -> list[Entry]:
         """Returns the recordings on disk."""
@@ -138,8 +140,7 @@ class Episodes:
         if found.batch is None:
             return 0
         if self.writes:
-            about = {"env": self.subject.env.spec, "policy": choice.label, "seed": seed}
-            self.store.add(found.batch, label=choice.label, about=about, frames=found.frames)
+            self.store.add(found.batch, label=choice.label, about=found.about, frames=found.frames)
         else:
             self._unkept.append(found.batch)
         return len(found.batch.starts)

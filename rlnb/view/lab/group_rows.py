@@ -8,8 +8,9 @@ import ipywidgets as w
 
 from rlnb.design.groups import TermGroup
 from rlnb.errors import DesignError, ExpressionError
-from rlnb.view.lab.bench import Event, Workbench
+from rlnb.view.lab.bench import Workbench
 from rlnb.view.lab.expression_field import ExpressionField, Suggestion
+from rlnb.view.lab.listeners import Event
 from rlnb.view.lab.term_row import button
 from rlnb.view.lab.weight_field import WeightField
 
@@ -36,7 +37,7 @@ class GroupRows:
         self.add_button.tooltip = "terms of one objective, weighted together"
         self.add_button.on_click(lambda _: self._add())
         self._show()
-        bench.listen(self._hear)
+        bench.listeners.add(self._hear)
 
     def with_group(self, name: str | None) -> list[TermGroup]:
         """Returns the reward's groups, with a new one of that name if there is none yet."""

@@ -10,10 +10,12 @@ import time
 
 from rlnb.design.describe import design_diff
 from rlnb.design.design import Design
-from rlnb.errors import RlnbError, UsageError
+from rlnb.errors import DesignFileChanged, RlnbError, UsageError
 from rlnb.run.autosave import Autosave
-from rlnb.run.design_file import DesignFile, DesignFileChanged, Owner
-from rlnb.view.lab.bench import Event, Workbench
+from rlnb.run.design_file import DesignFile
+from rlnb.run.design_owner import Owner
+from rlnb.view.lab.bench import Workbench
+from rlnb.view.lab.listeners import Event
 
 #: seconds without an edit after which it is saved and checked
 DELAY = 0.35
@@ -27,7 +29,6 @@ class Keeper:
         file: where.
 
     Attributes:
-        owner: the lab that has the file open and is not this one; None when this one may write.
         conflict: the file was changed by somebody else and nobody has said yet which one counts.
     """
 
@@ -37,11 +38,17 @@ class Keeper:
         self.closed = False
         self._saved: Design = bench.design
         self._saved_notes = bench.notes
-        self.owner: Owner | None = file.claim(os.environ.get("JPY_SESSION_NAME", ""))
+        self._notebook = os.environ.get("JPY_SESSION_NAME", "")
+        file.claim(self._notebook)
         self._autosave = Autosave(self._rest, delay=DELAY)
-        self._end = bench.listen(self._hear)
+        self._end = bench.listeners.add(self._hear)
         self._say_owner()
         self._autosave.touch()  # the first checks, in the background
+
+    @property
+    def owner(self) -> Owner | None:
+        """The lab that has the file open and is not this one; None when this one may write."""
+        return self._file.owner
 
     @property
     def versions(self) -> list[tuple[int, str]]:
@@ -73,15 +80,11 @@ class Keeper:
 
     def take_over(self) -> None:
         """Makes this lab the owner; the other one is told when it next saves."""
-        self._file.take_over()
-        self.owner = None
+        self._file.take_over(self._notebook)
         self._autosave.touch()
 
     def keep_mine(self) -> None:
         """Writes this lab's design over what somebody else has written; theirs stays as a version."""
-        theirs = self._file.read()
-        if theirs is not None:
-            self._file.keep(theirs, "changed outside the lab")
         self._save(over=True)
         self.conflict = False
 
@@ -148,9 +151,11 @@ class Keeper:
             self._bench.say(f"saved {time.strftime('%H:%M:%S')}")
 
     def _say_owner(self) -> None:
+        name = self._file.path.name
         if self.owner is not None:
-            self._bench.say(f"{self._file.path.name} is open in another lab ({self.owner}); changes here are not saved.")  # fmt: skip
+            words = f"{name} is open in another lab ({self.owner}); changes here are not saved."
         elif self._file.path.exists():
-            self._bench.say("as on disk")
+            words = "as on disk"
         else:
-            self._bench.say("the code's defaults; written with the first change")
+            words = "the code's defaults; written with the first change"
+        self._bench.say(" ".join(part for part in (words, self._file.notes_said) if part))

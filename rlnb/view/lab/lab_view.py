@@ -10,11 +10,12 @@ import ipywidgets as w
 from rlnb.design.checks.finding import Severity
 from rlnb.design.code import to_code
 from rlnb.errors import RlnbError
-from rlnb.view.lab.bench import Event, Workbench
+from rlnb.view.lab.bench import Workbench
 from rlnb.view.lab.checks_tab import ChecksTab
 from rlnb.view.lab.episodes import Episodes
 from rlnb.view.lab.episodes_tab import EpisodesTab
 from rlnb.view.lab.keeper import Keeper
+from rlnb.view.lab.listeners import Event
 from rlnb.view.lab.reward_tab import RewardTab
 from rlnb.view.lab.state_tab import StateTab
 from rlnb.view.lab.style import style
@@ -79,7 +80,7 @@ class LabView:
         self.widget = w.VBox([style(), head, self._decide, self._source, self._tabs])
         for name in ("rlnb-lab", "rlnb-lab-view"):
             self.widget.add_class(name)
-        bench.listen(self._hear)
+        bench.listeners.add(self._hear)
         self._show_head()
 
     def _hear(self, event: Event) -> None:

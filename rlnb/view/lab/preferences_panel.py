@@ -11,7 +11,8 @@ import numpy as np
 from rlnb.design.columns import Array
 from rlnb.design.preferences import PreferenceFit, fit_preferences, satisfied
 from rlnb.errors import DesignError, UsageError
-from rlnb.view.lab.bench import Event, Workbench
+from rlnb.view.lab.bench import Workbench
+from rlnb.view.lab.listeners import Event
 from rlnb.view.lab.reward_figures import episode_names
 
 
@@ -57,7 +58,7 @@ class PreferencesPanel:
         self.widget.set_title(0, "Preferences between episodes")
         self._offer()
         self._say_how_many()
-        bench.listen(self._hear)
+        bench.listeners.add(self._hear)
 
     def _hear(self, event: Event) -> None:
         if event is Event.EPISODES:

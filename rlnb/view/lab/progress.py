@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rlnb.envs.rollouts import Progress
+from rlnb.envs.progress import Progress
 from rlnb.view.frontend import FrontEnd, front_end
 
 
@@ -30,8 +30,8 @@ def recording(title: str, episodes: int) -> Iterator[Callable[[Progress], None]]
     display(box)  # type: ignore[no-untyped-call]
 
     def tell(progress: Progress) -> None:
-        bar.value = progress.episode
-        words.value = f"{title}: {progress.words}"
+        bar.value = progress.episode if progress.ended else progress.episode - 1
+        words.value = f"{title}: {in_words(progress)}"
 
     try:
         yield tell
@@ -39,3 +39,11 @@ def recording(title: str, episodes: int) -> Iterator[Callable[[Progress], None]]
         box.close()
         for part in (bar, words):
             part.close()
+
+
+def in_words(progress: Progress) -> str:
+    """Says how far a recording is."""
+    return (
+        f"episode {progress.episode} of {progress.episodes}, step {progress.step:,}, "
+        f"return {progress.return_env:.4g}"
+    )

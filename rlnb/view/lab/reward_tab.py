@@ -11,9 +11,10 @@ import ipywidgets as w
 from rlnb.design.namespace import plain_names
 from rlnb.design.reward import RewardSpec, Shaping, Term
 from rlnb.errors import DesignError, ExpressionError
-from rlnb.view.lab.bench import Event, Workbench
+from rlnb.view.lab.bench import Workbench
 from rlnb.view.lab.expression_field import ExpressionField, Suggestion
 from rlnb.view.lab.group_rows import GroupRows
+from rlnb.view.lab.listeners import Event
 from rlnb.view.lab.names_help import name_suggestions, state_suggestions
 from rlnb.view.lab.palette import picker_color
 from rlnb.view.lab.plots import PlotsWidget
@@ -62,7 +63,7 @@ class RewardTab:
         self._combine.observe(lambda change: self._try_combine(change["new"]), "value")
         self._showing = False
         self._show_all()
-        bench.listen(self._hear)
+        bench.listeners.add(self._hear)
 
     # --- showing
 
@@ -142,7 +143,7 @@ class RewardTab:
         groups = self._groups.with_group(part.group)
         with self._bench.lock:
             if old.name == part.name and old.group == part.group and type(old) is type(part):
-                with self._bench.quietly(self._hear):
+                with self._bench.listeners.without(self._hear):
                     self._bench.edit(reward=replace(reward, terms=terms), what=what, merge=merge)
                 self._message.value = ""
                 self._draw()
@@ -174,7 +175,7 @@ class RewardTab:
         if self._showing:
             return
         try:
-            with self._bench.quietly(self._hear):
+            with self._bench.listeners.without(self._hear):
                 reward = replace(self._bench.reward, combine=text.strip() or None)
                 self._bench.edit(reward=reward, what="combination", merge="combine")
         except ExpressionError as error:

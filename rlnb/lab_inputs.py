@@ -1,0 +1,84 @@
+"""What a Lab is given, made out: the design file, a demonstration, Python terms and policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlnb.design.design import Design
+from rlnb.design.reward import Term
+from rlnb.design.term import TermFunction, name_of
+from rlnb.design.transitions import Transitions
+from rlnb.errors import DesignError, UsageError
+from rlnb.run.design_file import default_design_path
+from rlnb.run.trajectories import read_transitions
+from rlnb.view.lab.episodes import PolicyChoice
+
+
+def design_path(design: object, label: str) -> Path:
+    """Returns the absolute path of a design file; without one it is called like the environment.
+
+    Raises:
+        DesignError: it is no YAML file's path.
+    """
+    if design is None:
+        return default_design_path(label).absolute()
+    if not isinstance(design, str | Path) or Path(design).suffix not in (".yaml", ".yml"):
+        raise DesignError(f"design={design!r:.80} names no design file; give one such as 'lander.yaml'.")
+    return Path(design).expanduser().absolute()
+
+
+def demonstration(demo: object) -> Transitions | None:
+    """Returns the episodes that a notebook brings.
+
+    Raises:
+        UsageError: they are neither transitions nor a recording's path.
+    """
+    if demo is None or isinstance(demo, Transitions):
+        return demo
+    if isinstance(demo, str | Path):
+        if not Path(demo).is_file():
+            raise UsageError(
+                f"demo={str(demo)!r} is no file; record one with rlnb.record(env, to={str(demo)!r})"
+            )
+        return read_transitions(demo)
+    raise UsageError(f"demo={demo!r:.80} is no recording; give what rlnb.record(…) returns, or its file")
+
+
+def functions_of(design: Design) -> dict[str, TermFunction]:
+    """Returns the Python terms of a design's reward by name."""
+    terms = [part for part in design.reward.terms if isinstance(part, Term)]
+    return {str(part.python): part.function for part in terms if part.function is not None}
+
+
+def chosen_policy(policy: Any, label: str | None) -> PolicyChoice:
+    """Returns who acts: a word, a run's checkpoint, a function or a model."""
+    if isinstance(policy, str):
+        return PolicyChoice(label or policy, policy, _loader(policy) if "@" in policy else lambda: policy)
+    return PolicyChoice(label or name_of(policy), "yours", lambda: policy)
+
+
+def offered_policies(policies: Mapping[str, Any], env: object) -> list[PolicyChoice]:
+    """Returns the user's own policies, then the checkpoints of runs that were trained in the environment."""
+    from rlnb.trained_policies import trained_policies
+
+    own = [_own(label, policy) for label, policy in policies.items()]
+    trained = [
+        PolicyChoice(found.label, f"{found.name} ({found.which}, step {found.step:,})", _loader(found.label))
+        for found in trained_policies(env)
+    ]
+    return [*own, *trained]
+
+
+def _own(label: str, policy: Any) -> PolicyChoice:
+    return PolicyChoice(label, f"{label}: yours", lambda: policy)
+
+
+def _loader(name: str) -> Callable[[], Any]:
+    def load() -> Any:
+        from rlnb.trained_policies import load_policy
+
+        return load_policy(name)
+
+    return load
