@@ -242,7 +242,7 @@ def _heat_map(figure: HeatMap, packer: Packer) -> dict[str, Any]:
         "y_edges": packer.add(figure.y_edges),
         "most": most,
         "maps": maps,
-        "thinned": f"darkest: {most:,.0f} steps in a cell; shades are logarithmic" if most else "",
+        "thinned": f"full shade: {most:,.0f} steps in a cell; shades are logarithmic" if most else "",
     }
 
 

@@ -52,6 +52,10 @@ class PlotsWidget(anywidget.AnyWidget):
     stamp = t.Float(None, allow_none=True).tag(sync=True)
     seq = t.Int().tag(sync=True)
 
+    def __init__(self, **traits: Any) -> None:
+        # Without a width it would shrink to nothing in a row of widgets.
+        super().__init__(**{"layout": {"width": "100%"}, **traits})
+
     def show(self, figures: Sequence[Figure], stamp: float | None = None, *, partly: bool = False) -> None:
         """Shows figures; the browser draws only those whose words or numbers have changed.
 

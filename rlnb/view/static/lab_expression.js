@@ -33,7 +33,8 @@ class ExpressionView {
     this.input.addEventListener('blur', () => { this.close(); this.send(); });
     this.input.addEventListener('click', () => this.close());
     this.input.addEventListener('scroll', () => { this.under.scrollLeft = this.input.scrollLeft; });
-    this.away = (event) => { if (!this.list.contains(event.target)) this.close(); };
+    // The list stands still on the page while the notebook moves below it.
+    this.away = (event) => { if (!this.list.hidden && !this.list.contains(event.target)) this.place(); };
     document.addEventListener('scroll', this.away, true);
     window.addEventListener('resize', this.away);
     this.heard = [

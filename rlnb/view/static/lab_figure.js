@@ -110,6 +110,7 @@ class FigureChart {
     this.box.setAttribute('aria-label', words.said);
     this.empty.textContent = words.empty;
     this.empty.hidden = !this.isEmpty();
+    this.box.classList.toggle('rlnb-void', this.isEmpty());
     this.prepare();
     this.describe();
     const signature = JSON.stringify([words.kind, this.signature()]);
@@ -125,9 +126,11 @@ class FigureChart {
 
   describe() {
     this.legend.replaceChildren();
-    for (const { name, color, line } of this.keys()) {
+    for (const { name, color, line, dashed } of this.keys()) {
       const item = make('span', 'rlnb-legend-item', this.legend);
-      make('span', line ? 'rlnb-swatch' : 'rlnb-square', item).style.background = this.color(color);
+      const swatch = make('span', line ? 'rlnb-swatch' : 'rlnb-square', item);
+      const shown = this.color(color);
+      swatch.style.background = dashed ? `repeating-linear-gradient(90deg, ${shown} 0 5px, transparent 5px 8px)` : shown;
       make('span', '', item, name);
     }
     if (this.words.note) make('span', 'rlnb-muted rlnb-note', this.legend, this.words.note);

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 
 from rlnb.view.lab.figures import Bars, Figure, HeatMap, Layer, LinesFigure, Points, Stacked, Strips
+from rlnb.view.lab.viewer import ComponentTrack, Episode, TermTrack
 
 COLORS = {"random": "#7a7a7a", "demo": 2, "lander-2026-11-30-7f3a@best": 0}
 
@@ -48,3 +51,36 @@ def figures(scale: float = 1.0, steps: int = 200) -> list[Figure]:
         HeatMap("coverage", "Coverage", "x (m)", "y (m)", np.linspace(-1.5, 1.5, 31), np.linspace(-0.5, 1.5, 31), maps, COLORS, wide=True),
         Strips("nothing", "Return per episode", "reward per episode", np.empty(0), [], [], {}, empty="no episodes yet"),
     ]  # fmt: skip
+
+
+def picture(step: int) -> bytes:
+    """Returns a PNG of 96 x 64 pixels in which a bar stands at the step."""
+    from PIL import Image
+
+    pixels = np.full((64, 96, 3), 40, np.uint8)
+    pixels[20:44, step % 90 : step % 90 + 6] = (240, 120, 20)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def episode(steps: int = 200, *, frames: bool = True, scale: float = 1.0) -> Episode:
+    """Returns an episode of four terms and eight components with a picture at every second step."""
+    stack = figures(scale, steps)[0]
+    assert isinstance(stack, Stacked)
+    terms = [TermTrack(one.name, one.color, one.y / 0.5, one.y) for one in stack.layers]
+    rng = np.random.default_rng(3)
+    walks = np.cumsum(0.1 * rng.standard_normal((8, steps)), axis=1)
+    names = ("x", "y", "vx", "vy", "angle", "angle_rate", "left_contact", "right_contact")
+    components = [ComponentTrack(n, y, "m" if n in "xy" else "") for n, y in zip(names, walks, strict=True)]
+    return Episode(
+        f"demo:{steps}",
+        f"demo, episode {steps}",
+        stack.lines[0].y,
+        stack.lines[1].y,
+        terms,
+        components,
+        ending="terminated at step 199",
+        frame_steps=range(0, steps, 2) if frames else (),
+        frame=picture if frames else None,
+    )
