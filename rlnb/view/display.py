@@ -15,8 +15,8 @@ from typing import Any
 
 from rlnb.run.layout import RunLayout
 from rlnb.view.actions import Actions, RunActions
+from rlnb.view.drawing import WIDTH
 from rlnb.view.frontend import FrontEnd, front_end
-from rlnb.view.still import WIDTH
 from rlnb.view.subject import RunSubject, Subject
 from rlnb.view.watch import RunWatch
 

@@ -1,8 +1,4 @@
-"""The image of a run that stays for readers without a kernel: GitHub, nbviewer, an executed notebook.
-
-Drawn with matplotlib's object-oriented interface on its own canvas, so that neither pyplot's global
-figures nor the notebook's backend are touched. The background is white in every theme.
-"""
+"""The image of a run that stays for readers without a kernel: GitHub, nbviewer, an executed notebook."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ import math
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from rlnb.view.drawing import GRID, INK, SOFT, WIDTH, dress, few_ticks, png_of, say_empty, short_number
 from rlnb.view.facts import Facts, Tone, number
 from rlnb.view.figures import PALETTE, X_LABEL
 from rlnb.view.history import History
@@ -18,16 +15,9 @@ from rlnb.view.panels import LineStyle, Panel, panels_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.ticker import Locator
 
-WIDTH = 960
-"""Width of the image in CSS pixels."""
-
-_DPI = 160  # sharp on screens of twice the resolution, without doubling the notebook's size
 _COLUMNS = 3
-_INK, _SOFT, _GRID = "#222222", "#616161", "#e8e8e8"
 _TONES = {Tone.BUSY: "#1d63d8", Tone.GOOD: "#16803c", Tone.WAITING: "#9a6200", Tone.BAD: "#c8291f"}
 
 
@@ -96,28 +86,12 @@ def panels_image(
         notes = ["▲ checkpoint"] * bool(history.checkpoints) + ["┆ a new attempt took up the run"] * bool(
             history.attempts
         )
-        figure.text(0.988, 0.05 / height, "    ".join(notes), size=7, color=_SOFT, ha="right", va="bottom")
+        figure.text(0.988, 0.05 / height, "    ".join(notes), size=7, color=SOFT, ha="right", va="bottom")
+    if ImageFormat(form) is ImageFormat.PNG:
+        return png_of(canvas)
     buffer = io.BytesIO()
-    form = ImageFormat(form)
-    if form is ImageFormat.SVG:
-        figure.savefig(
-            buffer, format="svg", metadata={"Date": None}
-        )  # no date: it would change with every save
-    else:
-        figure.set_dpi(_DPI)
-        canvas.draw()  # type: ignore[no-untyped-call]
-        _write_png(canvas, buffer)
+    figure.savefig(buffer, format="svg", metadata={"Date": None})  # no date: it would change with every save
     return buffer.getvalue()
-
-
-def _write_png(canvas: FigureCanvasAgg, buffer: io.BytesIO) -> None:
-    """Encodes with a palette of 128 colours: a third of the bytes in every saved notebook, to the eye the same."""
-    from PIL import Image
-
-    size = canvas.get_width_height(physical=True)
-    pixels = canvas.buffer_rgba()  # type: ignore[no-untyped-call]
-    image = Image.frombuffer("RGBA", size, pixels, "raw", "RGBA", 0, 1).convert("RGB")
-    image.quantize(128).save(buffer, format="png", optimize=True, dpi=(_DPI, _DPI))
 
 
 def _heading(figure: Figure, facts: Facts, height: float, state: str, color: str) -> None:
@@ -130,20 +104,20 @@ def _heading(figure: Figure, facts: Facts, height: float, state: str, color: str
         facts.name or facts.id,
         size=12,
         weight="bold",
-        color=_INK,
+        color=INK,
         va="center",
         parse_math=False,
     )
     figure.text(0.988, line(0.2), state, size=10, weight="bold", color=color, va="center", ha="right")
     what = " · ".join(part for part in (facts.what, facts.id if facts.name else "") if part)
-    figure.text(0.012, line(0.41), what, size=8.5, color=_SOFT, va="center", parse_math=False)
+    figure.text(0.012, line(0.41), what, size=8.5, color=SOFT, va="center", parse_math=False)
     words = " · ".join([facts.progress_words, *facts.details])
-    figure.text(0.988, line(0.41), words, size=8.5, color=_SOFT, va="center", ha="right", parse_math=False)
+    figure.text(0.988, line(0.41), words, size=8.5, color=SOFT, va="center", ha="right", parse_math=False)
     bar = figure.add_axes((0.012, line(0.58), 0.976, 0.055 / height))
     bar.set_axis_off()
     bar.set_xlim(0, 1)
     bar.set_ylim(0, 1)
-    bar.axhspan(0, 1, color=_GRID)
+    bar.axhspan(0, 1, color=GRID)
     if facts.fraction:
         bar.axvspan(0, facts.fraction, color=color)
 
@@ -161,29 +135,20 @@ def _draw(axes: Axes, panel: Panel, history: History | None, *, first: bool, col
             label = f"{line.label} {number(last)}" if math.isfinite(last) else line.label
             marker = "o" if len(panel.x) < 3 else ""  # one point alone makes no line
             axes.plot(panel.x, y, color=color, linewidth=1.3, label=label, marker=marker, markersize=3)
-    axes.set_title(panel.title, loc="left", size=9, weight="bold", color=_INK, pad=4)
+    dress(axes, panel.title, X_LABEL, panel.unit)
     if panel.note:
-        axes.set_title(panel.note, loc="right", size=7, color=_SOFT, pad=4)
-    axes.set_xlabel(X_LABEL, size=7.5, color=_SOFT, labelpad=2)
-    axes.set_ylabel(panel.unit, size=7.5, color=_SOFT, labelpad=2)
+        axes.set_title(panel.note, loc="right", size=7, color=SOFT, pad=4)
     axes.yaxis.set_label_coords(
         -0.17 if columns > 1 else -0.045, 0.5
     )  # the same in all, whatever the width of the tick labels
-    axes.tick_params(labelsize=7, colors=_SOFT, length=2, pad=2)
-    axes.grid(color=_GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side in ("left", "bottom"))
-        spine.set_color("#bdbdbd")
-    axes.xaxis.set_major_formatter(_steps)
-    axes.xaxis.set_major_locator(_few_ticks())
+    axes.xaxis.set_major_formatter(short_number)
+    axes.xaxis.set_major_locator(few_ticks(integer=True))
     if history is None:
         axes.set_xlim(left=0)
     else:
         _mark(axes, history, first=first)
     if not len(panel.x):
-        axes.set_yticks([])
-        axes.text(0.5, 0.5, "no values yet", transform=axes.transAxes, ha="center", size=8, color=_SOFT)
+        say_empty(axes, "no values yet")
     elif solid > 1:
         axes.legend(
             fontsize=6.5, facecolor="white", framealpha=0.85, edgecolor="none", loc="best", handlelength=1.2,
@@ -200,17 +165,17 @@ def _mark(axes: Axes, history: History, *, first: bool) -> None:
         linestyle="none",
         marker="^",
         markersize=3,
-        color=_SOFT,
+        color=SOFT,
         transform=axes.get_xaxis_transform(),
         clip_on=False,
     )
     for mark in history.attempts:
-        axes.axvline(mark.step, color=_SOFT, linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.axvline(mark.step, color=SOFT, linewidth=0.8, linestyle=(0, (4, 3)))
         if first:
             late = mark.step > 0.75 * history.last_step
             axes.annotate(
                 mark.label, (mark.step, 1), xycoords=axes.get_xaxis_transform(), xytext=(-2 if late else 2, -7),
-                textcoords="offset points", ha="right" if late else "left", size=6.5, color=_SOFT,
+                textcoords="offset points", ha="right" if late else "left", size=6.5, color=SOFT,
             )  # fmt: skip
 
 
@@ -221,17 +186,3 @@ def _apart(steps: list[int], least: float) -> list[int]:
         if not kept or step - kept[-1] >= least:
             kept.append(step)
     return kept
-
-
-def _steps(value: float, _position: object = None) -> str:
-    """Writes a step count short: 0, 500, 20k, 1.5M."""
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= limit:
-            return f"{value / limit:.4g}{unit}"
-    return f"{value:g}"
-
-
-def _few_ticks() -> Locator:
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(nbins=5, integer=True)
