@@ -28,7 +28,7 @@ from rlnb.lab_inputs import (
     functions_of,
     offered_policies,
 )
-from rlnb.run.design_file import DesignFile
+from rlnb.run.design_file import DesignFile, default_design_path
 from rlnb.run.identity import current
 from rlnb.run.recordings import EpisodeStore
 from rlnb.view.lab.bench import Subject, Workbench
@@ -176,7 +176,7 @@ class Lab:
         from rlnb.lab_defaults import experiment_defaults
 
         settings = {**experiment_defaults(self.design(), self.env, self.names), **settings}
-        return Experiment(name or defaultdesign_path(self.env.label).stem, self, algo=algo, **settings)
+        return Experiment(name or default_design_path(self.env.label).stem, self, algo=algo, **settings)
 
     def to_code(self) -> str:
         """Returns the design as the source of a cell."""

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from rlnb.design.checks.finding import Finding, worst_first
+from rlnb.design.checks.payments import WEAK_POLICIES
 from rlnb.design.checks.reward import check_reward
 from rlnb.design.checks.state import check_state
 from rlnb.design.design import Design
@@ -32,9 +33,6 @@ from rlnb.run.lab_notes import LabNotes
 from rlnb.run.recordings import Recorded
 from rlnb.view.lab.listeners import Event, Listeners
 from rlnb.view.lab.undo import UndoStack
-
-#: labels of episodes that show nothing of the task
-AIMLESS = ("random", "idle", "sticky")
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ class Workbench:
         labels = dict.fromkeys(self.batch.labels.values())
         if self.notes.good:
             return {label for label in labels if label in self.notes.good}
-        return {label for label in labels if label not in AIMLESS}
+        return {label for label in labels if label not in WEAK_POLICIES}
 
     @property
     def undoes(self) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from rlnb.design.checks.payments import WEAK_POLICIES
 from rlnb.view.history import Floats
-from rlnb.view.lab.bench import AIMLESS, Workbench
+from rlnb.view.lab.bench import Workbench
 from rlnb.view.lab.figures import Bars, Color, Figure, Layer, Points, Stacked, Strips
 from rlnb.view.lab.palette import label_colors, term_color
 
@@ -122,7 +123,7 @@ def episode_name(bench: Workbench, episode: int) -> str:
 
 def colours_of(bench: Workbench) -> dict[str, Color]:
     """Returns the colour of each policy's label."""
-    return dict(label_colors(dict.fromkeys(bench.preview.labels), AIMLESS))
+    return dict(label_colors(dict.fromkeys(bench.preview.labels), WEAK_POLICIES))
 
 
 def _summed(values: Floats, width: int) -> Floats:
