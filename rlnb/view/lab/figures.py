@@ -127,8 +127,9 @@ class Strips(Figure):
 
     def of(self, label: str) -> Floats:
         """Returns the finite values of one label."""
-        values = self.values[np.fromiter((one == label for one in self.labels), bool, len(self.values))]
-        return values[np.isfinite(values)]
+        wanted = np.fromiter((one == label for one in self.labels), bool, len(self.values))
+        found: Floats = self.values[wanted & np.isfinite(self.values)]
+        return found
 
     @property
     def headline(self) -> str:

@@ -1,5 +1,8 @@
 // Charts along the steps of an episode: signed stacks and lines, with a cursor.
 
+// Distances between ticks: there is no half step.
+const WHOLE = [1, 10, 100, 1e3, 1e4, 1e5, 1e6].flatMap((power) => [power, 2 * power, 5 * power]);
+
 class SeriesChart extends FigureChart {
   constructor(stage) {
     super(stage);
@@ -63,7 +66,7 @@ class SeriesChart extends FigureChart {
         drag: { x: false, y: false, setScale: false }, points: { show: false }, y: false,
       },
       scales: { x: { time: false, range: ends }, y: { range: () => this.range } },
-      axes: [xAxis(style, this.words.x_label), yAxis(style)],
+      axes: [{ ...xAxis(style, this.words.x_label), incrs: WHOLE }, yAxis(style)],
       series: [{}, ...this.lines.map((line) => ({
         label: line.name, stroke: this.color(line.color), width: 1.5, paths, dash: line.dashed ? [5, 4] : undefined, points: { show: false },
       }))],
