@@ -8,8 +8,8 @@ from rlnb.run.lab_notes import LabNotes
 from rlnb.view.figures import PALETTE
 from rlnb.view.lab.figures import Color
 
-#: policies that show nothing of the task are grey, so that the others stand out
-GREY = "#7a7a7a"
+#: policies that show nothing of the task are pale, so that the others stand out in both themes
+PALE = {"random": "#868686", "idle": "#b08a5c", "sticky": "#7b93a8"}
 
 
 def term_color(notes: LabNotes, name: str, place: int) -> Color:
@@ -29,10 +29,10 @@ def picker_color(notes: LabNotes, name: str, place: int) -> str:
     return PALETTE[color] if isinstance(color, int) else color
 
 
-def label_colors(labels: Iterable[str], aimless: Iterable[str]) -> dict[str, Color]:
+def label_colors(labels: Iterable[str]) -> dict[str, Color]:
     """Returns the colour of each policy's label."""
-    grey = set(aimless)
     found: dict[str, Color] = {}
     for label in labels:
-        found[label] = GREY if label in grey else sum(color != GREY for color in found.values()) % len(PALETTE)
+        coloured = sum(isinstance(color, int) for color in found.values())
+        found[label] = PALE.get(label, coloured % len(PALETTE))
     return found

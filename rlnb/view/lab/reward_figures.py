@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from rlnb.design.checks.payments import WEAK_POLICIES
 from rlnb.view.history import Floats
 from rlnb.view.lab.bench import Workbench
 from rlnb.view.lab.figures import Bars, Color, Figure, Layer, Points, Stacked, Strips
@@ -21,9 +20,10 @@ def reward_figures(bench: Workbench) -> list[Figure]:
     return [contribution_figure(bench), return_figure(bench), step_figure(bench)]
 
 
-def contribution_figure(bench: Workbench) -> Stacked:
-    """Returns each term's part in the reward along the episode that is looked at."""
-    parts = bench.preview.contributions(bench.episode)
+def contribution_figure(bench: Workbench, episode: int | None = None) -> Stacked:
+    """Returns each term's part in the reward along an episode: by default the one that is looked at."""
+    episode = bench.episode if episode is None else episode
+    parts = bench.preview.contributions(episode)
     width = max(1, -(-len(parts.t) // MAX_STEPS))
     places = {part.name: place for place, part in enumerate(bench.reward.terms)}
     layers = [
@@ -38,7 +38,7 @@ def contribution_figure(bench: Workbench) -> Stacked:
         notes.append("terms before they are combined")
     return Stacked(
         "contributions",
-        f"Reward along {episode_name(bench, bench.episode)}",
+        f"Reward along {episode_name(bench, episode)}",
         "reward per step" if width == 1 else f"reward per {width} steps",
         "step in the episode",
         parts.t[::width].astype(np.float64),
@@ -95,8 +95,8 @@ def ranking_figure(bench: Workbench) -> Points:
     return Points(
         "ranking",
         "Which episodes are better",
-        "environment's reward per episode",
-        "designed reward per episode",
+        "environment's return",
+        "designed return",
         bench.preview.env_returns,
         bench.preview.returns,
         bench.preview.labels,
@@ -123,7 +123,7 @@ def episode_name(bench: Workbench, episode: int) -> str:
 
 def colours_of(bench: Workbench) -> dict[str, Color]:
     """Returns the colour of each policy's label."""
-    return dict(label_colors(dict.fromkeys(bench.preview.labels), WEAK_POLICIES))
+    return label_colors(dict.fromkeys(bench.preview.labels))
 
 
 def _summed(values: Floats, width: int) -> Floats:
