@@ -32,7 +32,9 @@ def describe(design: Design) -> list[str]:
             lines += [f"{_title(field, part.name)}: {_phrase(part)}" for part in value]
         elif value not in (None, ()):
             lines.append(f"{field}: {_text(value)}")
-    lines += [f"state {place}: {_operation(step)}" for place, step in enumerate(design.state.ops, start=1)]
+    lines += [
+        f"state {place}: {describe_operation(step)}" for place, step in enumerate(design.state.ops, start=1)
+    ]
     return lines if design.state.ops else [*lines, "state: the environment's own observation"]
 
 
@@ -49,6 +51,28 @@ def design_diff(before: Design, after: Design) -> list[str]:
         elif not _same(old[field], new[field]):
             lines.append(f"{field}: {_change(old[field], new[field])}")
     return lines + _state_diff(before.state.ops, after.state.ops)
+
+
+def describe_operation(step: Operation) -> str:
+    """Returns an operation in words, e.g. `select x, y` or `clip of x: low -1, high 1`."""
+    values = _values(step)
+    names = values.pop("names", ())
+    given = [f"{name} {_text(value)}" for name, value in values.items() if value is not None]
+    if names:
+        names = f"{'' if isinstance(step, Select) else ' of'} {', '.join(map(_text, names))}"
+    elif names is None:
+        names = " of all"
+    return f"{step.kind}{names or ''}{': ' if given else ''}{', '.join(given)}"
+
+
+def describe_source(part: Any) -> str:
+    """Returns what a term or group is computed from, e.g. `-abs(vy)` or `landing(batch)`."""
+    values = _values(part)
+    if values.get("python") is not None:
+        return f"{values['python']}(batch)"
+    if values.get("potential") is not None:
+        return f"shaping by the potential {_text(values['potential'])}"
+    return _text(values.get("expression"))
 
 
 def _named_diff(field: str, before: Sequence[Any], after: Sequence[Any]) -> list[str]:
@@ -73,7 +97,7 @@ def _part_diff(before: Any, after: Any) -> list[str]:
     old, new = _values(before), _values(after)
     lines = []
     if any(not _same(old.get(name), new.get(name)) for name in _SOURCES):
-        lines.append(f"{_source(before)} -> {_source(after)}")
+        lines.append(f"{describe_source(before)} -> {describe_source(after)}")
     for name in new:
         if name in _SOURCES or _same(old[name], new[name]):
             continue
@@ -99,8 +123,10 @@ def _state_diff(before: Sequence[Operation], after: Sequence[Operation]) -> list
             for place in range(i_end - i):
                 lines += _operation_diff(j + place + 1, before[i + place], after[j + place])
             continue
-        lines += [f"state {place + 1} removed: {_operation(before[place])}" for place in range(i, i_end)]
-        lines += [f"state {place + 1} added: {_operation(after[place])}" for place in range(j, j_end)]
+        lines += [
+            f"state {place + 1} removed: {describe_operation(before[place])}" for place in range(i, i_end)
+        ]
+        lines += [f"state {place + 1} added: {describe_operation(after[place])}" for place in range(j, j_end)]
     return lines
 
 
@@ -110,22 +136,10 @@ def _operation_diff(place: int, before: Operation, after: Operation) -> list[str
     return [f"state {place}: {after.kind}: {text}" for text in changes]
 
 
-def _operation(step: Operation) -> str:
-    """One operation, e.g. `select x, y` or `clip of x: low -1, high 1`."""
-    values = _values(step)
-    names = values.pop("names", ())
-    given = [f"{name} {_text(value)}" for name, value in values.items() if value is not None]
-    if names:
-        names = f"{'' if isinstance(step, Select) else ' of'} {', '.join(map(_text, names))}"
-    elif names is None:
-        names = " of all"
-    return f"{step.kind}{names or ''}{': ' if given else ''}{', '.join(given)}"
-
-
 def _phrase(part: Any) -> str:
     """What a term or group is, without its name."""
     values = _values(part)
-    said = [_source(part)] if any(values.get(name) is not None for name in _SOURCES) else []
+    said = [describe_source(part)] if any(values.get(name) is not None for name in _SOURCES) else []
     for name, value in values.items():
         if name in ("name", "enabled", *_SOURCES) or value is None:
             continue
@@ -133,15 +147,6 @@ def _phrase(part: Any) -> str:
     if not values.get("enabled", True):
         said.append("off")
     return ", ".join(said)
-
-
-def _source(part: Any) -> str:
-    values = _values(part)
-    if values.get("python") is not None:
-        return f"{values['python']}(batch)"
-    if values.get("potential") is not None:
-        return f"shaping by the potential {_text(values['potential'])}"
-    return _text(values.get("expression"))
 
 
 def _title(field: str, name: str) -> str:

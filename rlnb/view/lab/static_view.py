@@ -1,0 +1,170 @@
+"""A lab without a kernel: the design that counts, what it changes, and what it does, for a document's readers."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from rlnb.design.design import Design
+from rlnb.design.state import StatePlan
+from rlnb.errors import RlnbError
+from rlnb.view.display import Bundle, image_bundle
+from rlnb.view.drawing import INK, SOFT, WIDTH, png_of
+from rlnb.view.lab.bench import Workbench
+from rlnb.view.lab.figures import Figure
+from rlnb.view.lab.reward_figures import contribution_figure, ranking_figure, return_figure, step_figure
+from rlnb.view.lab.static_figures import draw, figure_rows
+from rlnb.view.lab.static_html import (
+    difference_html,
+    episodes_html,
+    paragraph,
+    reward_html,
+    section,
+    state_html,
+)
+
+_HEAD, _ROW = 0.62, 2.45  # inches
+_NOTHING = "No episodes are here, so there is nothing to draw: in a job only recordings are looked at."
+
+
+class StaticLab:
+    """What a document keeps of a lab.
+
+    Args:
+        bench: design and episodes; None where there are no episodes.
+        design: the design that counts.
+        defaults: what the code says.
+        title: the environment.
+        file_name: the design file's name.
+        plan: the state, fitted to the environment, where there is no bench to ask.
+    """
+
+    def __init__(
+        self,
+        bench: Workbench | None,
+        design: Design,
+        defaults: Design,
+        *,
+        title: str,
+        file_name: str,
+        plan: StatePlan | None = None,
+    ) -> None:
+        self._bench, self._design, self._defaults = bench, design, defaults
+        self._title, self._file_name = title, file_name
+        self._plan = bench.plan if bench is not None else plan
+
+    def text(self) -> str:
+        """Returns a line for terminals."""
+        count = len(self._design.reward.enabled)
+        reward = (
+            "the environment's reward"
+            if self._design.reward.is_identity
+            else f"{count} reward {_terms(count)}"
+        )
+        dims = (
+            ""
+            if self._plan is None
+            else f", observation {getattr(self._plan.space, 'shape', None) or self._plan.space}"
+        )
+        return f"Lab of {self._title} ({self._file_name}): {self._episodes_words()}; {reward}{dims}"
+
+    def html(self) -> str:
+        """Returns design, difference from the code, episodes and findings as one piece of HTML."""
+        bench = self._bench
+        parts = [
+            f'<div style="font-size:1.15em;font-weight:600">Lab of {escape(self._title)}</div>',
+            paragraph(
+                f"design file {escape(self._file_name)} · {escape(self._episodes_words())}", quiet=True
+            ),
+            section("Difference from the code", difference_html(self._defaults, self._design)),
+            section("Reward", reward_html(self._design.reward)),
+            section("State", state_html(self._design.state, self._plan)),
+        ]
+        if bench is None:
+            parts.append(section("Episodes", paragraph(_NOTHING)))
+        else:
+            with bench.lock:
+                parts.append(section("Episodes", episodes_html(bench)))
+            parts.append(section("Checks", self._findings(bench)))
+        return f'<div class="rlnb-lab-static" style="line-height:1.45;overflow-x:auto">{"".join(parts)}</div>'
+
+    def png(self) -> bytes:
+        """Returns the picture: reward along an episode, returns, reward per step, ranking."""
+        return figures_image(
+            self._figures(), f"Lab of {self._title}", self._episodes_words(), self._file_name
+        )
+
+    def picture(self) -> Bundle:
+        """Returns data and metadata of the picture, as a notebook's output."""
+        return image_bundle(self.png(), self.text())
+
+    def _figures(self) -> list[Figure]:
+        bench = self._bench
+        if bench is None:
+            return []
+        with bench.lock:
+            shown = contribution_figure(bench, shown_episode(bench))
+            return [shown, return_figure(bench), step_figure(bench), ranking_figure(bench)]
+
+    def _findings(self, bench: Workbench) -> str:
+        from rlnb.view.lab.findings_html import findings_html
+
+        try:
+            findings = bench.findings or bench.settle()
+        except RlnbError as error:
+            return paragraph(escape(f"The checks could not be made: {error}"))
+        return findings_html(findings)
+
+    def _episodes_words(self) -> str:
+        if self._bench is None:
+            return "no episodes"
+        labels = self._bench.preview.labels
+        counts = {label: labels.count(label) for label in dict.fromkeys(labels)}
+        said = ", ".join(f"{count} {label or 'unnamed'}" for label, count in counts.items())
+        return f"{len(labels)} {'episode' if len(labels) == 1 else 'episodes'} ({said})"
+
+
+def shown_episode(bench: Workbench) -> int:
+    """Returns the episode that is looked at, or the best one while nobody has chosen."""
+    returns = bench.preview.returns
+    if bench.episode or not np.isfinite(returns).any():
+        return bench.episode
+    return int(np.nanargmax(np.where(np.isfinite(returns), returns, np.nan)))
+
+
+def figures_image(figures: list[Figure], title: str, words: str, aside: str) -> bytes:
+    """Draws figures below a heading as one PNG of `rlnb.view.drawing.WIDTH`.
+
+    Args:
+        figures: the charts; a wide one has a row to itself.
+        title: the heading.
+        words: said below it; `aside` on the right.
+        aside: see `words`.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Paper
+
+    rows = figure_rows(figures)
+    height = _HEAD + _ROW * len(rows)
+    paper = Paper(figsize=(WIDTH / 96, height), facecolor="white")
+    canvas = FigureCanvasAgg(paper)
+    for inches, text, size, weight, color in (
+        (0.2, title, 12, "bold", INK),
+        (0.42, words, 8.5, "normal", SOFT),
+    ):
+        paper.text(0.012, 1 - inches / height, text, size=size, weight=weight, color=color, va="center", parse_math=False)  # fmt: skip
+    paper.text(
+        0.988, 1 - 0.2 / height, aside, size=8.5, color=SOFT, va="center", ha="right", parse_math=False
+    )
+    if rows:
+        grid = paper.add_gridspec(len(rows), 1, left=0, right=1, bottom=0, top=1 - _HEAD / height, hspace=0)
+        for place, row in enumerate(rows):
+            cells = grid[place].subgridspec(1, len(row), wspace=0)
+            for column, figure in enumerate(row):
+                draw(paper.add_subfigure(cells[column]), figure)
+    return png_of(canvas)
+
+
+def _terms(count: int) -> str:
+    return "term" if count == 1 else "terms"
