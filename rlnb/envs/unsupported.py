@@ -36,9 +36,10 @@ def untrainable_action(space: gym.Space[Any]) -> str | None:
     start = _start(space)
     if start is None:
         return None
+    shift = f"{'-' if start < 0 else '+'} {abs(start)}" if isinstance(start, int) else f"+ {start}"
     return (
         f"SB3 counts actions from 0, and {space} counts from {start}; shift them with gymnasium.wrappers."
-        f"TransformAction(env, lambda action: action + {start}, gymnasium.spaces.{_from_zero(space)})"
+        f"TransformAction(env, lambda action: action {shift}, gymnasium.spaces.{_from_zero(space)})"
     )
 
 

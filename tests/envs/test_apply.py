@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
 from rlnb.design.design import Design
 from rlnb.design.names import component_names
-from rlnb.design.reward import RewardSpec, Shaping, Term
+from rlnb.design.reward import RewardSpec, Shaping, Term, TermGroup
 from rlnb.design.state import Clip, Delta, Derive, RunningZScore, Scale, Select, StateSpec, ZScore
 from rlnb.design.transitions import Transitions
 from rlnb.envs.apply import RAW_TERMINAL, DesignApplier
@@ -331,3 +331,29 @@ def test_a_reward_that_is_no_number_stops_training_and_names_the_term() -> None:
     message = r"the reward is inf at step 2 of episode 0: the term 'broken' gave inf; guard it with where"
     with pytest.raises(DesignError, match=message):
         applier.step(*_stepped(vec, np.zeros((1, 2), np.float32)))
+
+
+def test_a_group_that_is_no_number_is_named_though_its_terms_are_fine() -> None:
+    reward = RewardSpec(
+        [Term("a", "obs0", group="g"), Term("b", "reward", 2.0, group="h")],
+        groups=[TermGroup("g", combine="1 / (a - 1)"), TermGroup("h", 0.5)],
+    )
+    vec = DummyVecEnv([Counter])
+    applier = DesignApplier(Design(reward=reward), vec.observation_space, ("obs0",), 1)
+    applier.reset(vec.reset())
+    applier.step(*_stepped(vec, np.zeros((1, 2), np.float32)))
+    with pytest.raises(
+        DesignError, match=r"the reward is inf at step 1 of episode 0: the group 'g' gave inf"
+    ):
+        applier.step(*_stepped(vec, np.zeros((1, 2), np.float32)))
+
+
+def test_an_episode_sums_what_a_term_gave_within_its_group() -> None:
+    reward = RewardSpec([Term("a", "next_obs0", 2.0, group="g")], groups=[TermGroup("g", 0.25)])
+    vec = DummyVecEnv([Counter])
+    applier = DesignApplier(Design(reward=reward), vec.observation_space, ("obs0",), 1)
+    applier.reset(vec.reset())
+    for _ in range(3):
+        _, _, infos = applier.step(*_stepped(vec, np.zeros((1, 2), np.float32)))
+    episode = infos[0]["rlnb.episode"]
+    assert (episode["return"], episode["terms"], episode["values"]) == (3.0, {"a": 3.0}, {"a": 6.0})
