@@ -38,9 +38,9 @@ def replay_bytes(observation_space: Any, action_space: Any, buffer_size: int, n_
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise DesignError(f"{name}={value!r:.40} does not fit; give a whole number >= 1.")
     parts = observation_space.spaces.values() if _kind(observation_space) == "Dict" else [observation_space]
-    observation = sum(_numbers(part) * np.dtype(part.dtype).itemsize for part in parts)
+    observation: int = sum(_numbers(part) * np.dtype(part.dtype).itemsize for part in parts)
     dtype = np.dtype(action_space.dtype)
-    action = _numbers(action_space) * (4 if dtype == np.float64 else dtype.itemsize)
+    action: int = _numbers(action_space) * (4 if dtype == np.float64 else dtype.itemsize)
     steps = max(int(buffer_size) // int(n_envs), 1) * int(n_envs)
     return steps * (2 * observation + action + _EXTRA)
 

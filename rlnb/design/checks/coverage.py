@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rlnb.design.checks.episode_sampling import SEED, extremes, policy_codes
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.state_sample import SEED, StateSample, extremes, policy_codes
+from rlnb.design.checks.state_sample import StateSample
 from rlnb.design.checks.wording import listed, percent
 from rlnb.design.columns import Array
 from rlnb.design.transitions import Transitions
@@ -124,12 +125,13 @@ def principal_components(values: Array, names: Sequence[str]) -> tuple[Array, tu
     some = some.astype(np.float64)
     mean, spread = some.mean(axis=0), some.std(axis=0)
     spread[spread <= 1e-12 * np.maximum(np.abs(mean), 1e-300)] = np.inf
-    _, strengths, directions = np.linalg.svd((some - mean) / spread, full_matrices=False)
-    shares = strengths**2 / max(float((strengths**2).sum()), 1e-300)
-    weights = np.zeros((2, values.shape[1]))
-    told = np.zeros(2)
+    scaled = (some - mean) / spread
+    # The right singular vectors of the rows are those of their correlation matrix, which is small.
+    _, strengths, directions = np.linalg.svd(scaled.T @ scaled, hermitian=True)
+    weights, told = np.zeros((2, values.shape[1])), np.zeros(2)
     found = min(2, len(directions))
-    weights[:found], told[:found] = directions[:found], shares[:found]
+    weights[:found] = directions[:found]
+    told[:found] = strengths[:found] / max(float(strengths.sum()), 1e-300)
     largest = np.abs(weights).argmax(axis=1)
     weights *= np.where(weights[[0, 1], largest] < 0, -1.0, 1.0)[:, None]
     scaled = weights / spread

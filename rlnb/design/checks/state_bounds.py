@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from rlnb.design.checks.episode_sampling import extremes
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.state_sample import StateSample, extremes
+from rlnb.design.checks.state_sample import StateSample
 from rlnb.design.checks.wording import listed, number
 from rlnb.design.columns import Array
 

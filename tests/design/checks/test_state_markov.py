@@ -12,8 +12,9 @@ from gymnasium import spaces
 import rlnb
 from rlnb.design.checks.finding import Severity
 from rlnb.design.checks.state import check_state
-from rlnb.design.checks.state_markov import REWARD, check_markov, sufficiency
+from rlnb.design.checks.state_markov import check_markov
 from rlnb.design.checks.state_sample import take_sample
+from rlnb.design.checks.sufficiency import REWARD, sufficiency
 from rlnb.design.state import Delta, RunningZScore, Select, Stack, StateSpec
 from rlnb.design.transitions import Transitions
 
@@ -90,7 +91,7 @@ def test_the_trap_cartpole_without_velocities():
     found = probe("CartPole-v1", Select(["x", "theta"]))
     assert found.severity is Severity.WARNING
     assert set(found.names) == {"x", "theta"}
-    assert 0.5 < found.value < 0.9
+    assert found.value > 0.5
     batch = recorded("CartPole-v1")
     plan = StateSpec([Select(["x", "theta"])]).plan(spaces_of("CartPole-v1")[0], batch.obs.names)
     scores = sufficiency(take_sample(batch, plan), spaces_of("CartPole-v1")[1])
@@ -101,11 +102,9 @@ def test_the_trap_cartpole_without_velocities():
     ).all()  # both next changes follow from two positions and the action between
     assert (scores.with_action < 0.9).all()
     most = int(np.argmax(scores.gains))
-    assert found.value == scores.gains[most] == scores.two_frames[most] - scores.one_frame[most]
-    assert (
-        f"R2 {scores.one_frame[most]:.2f} from one frame, {scores.two_frames[most]:.2f} from two"
-        in found.sentence
-    )
+    one, two = max(scores.one_frame[most], 0), scores.two_frames[most]
+    assert found.value == scores.gains[most] == two - one
+    assert f"R2 {one:.2f} from one frame, {two:.2f} from two" in found.sentence
     whole = sufficiency(
         take_sample(batch, StateSpec().plan(spaces_of("CartPole-v1")[0], batch.obs.names)),
         spaces_of("CartPole-v1")[1],
@@ -178,7 +177,7 @@ def test_pure_noise_is_not_called_a_missing_state():
 @pytest.mark.parametrize(
     ("batch", "reason"),
     [
-        (line(120), "takes 50 steps in 2 episodes.* 39 steps in 1 episode can be held out"),
+        (line(120), "takes 75 steps in 4 episodes.* there are 11[0-9] steps in 3 episodes"),
         (line(2000, obs=np.full(2000, 3.0)), "neither the observation nor the reward ever changes"),
     ],
 )
