@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from rlnb.design.columns import Array, Columns
 #: that was left out it replaces almost wholly (0.89 to 1.00 in six environments).
 GAIN, CLOSED = 0.1, 0.85
 #: rows beyond this many add nothing to a small linear model
-ROWS = 12_000
+ROWS = 10_000
 #: features beyond which products are left out
 MAX_FEATURES = 200
 #: steps that each feature takes
@@ -121,10 +122,11 @@ def sufficiency(sample: StateSample, action_space: Any = None) -> Sufficiency | 
     step = state - _encode_state(sample, rows - 1)
     spread = step.std(axis=0)
     step = step[:, spread > 0] / spread[spread > 0]
-    scores = np.full((3, len(names)), -np.inf)
-    for present in _one_frame(state, action[rows]):
-        scores = np.fmax(scores, _scores((present, action[rows - 1], step), changes, fold))
-    return Sufficiency(names, *scores, episodes, len(rows))
+    linear, products = _one_frame(state, action[rows])
+    blocks = (linear, products, action[rows - 1], step)
+    scores = _scores(blocks, [(0,), (0, 2), (0, 2, 3), (0, 1), (0, 1, 2), (0, 1, 2, 3)], changes, fold)
+    # Products help or harm; the better of both models says what one frame can tell.
+    return Sufficiency(names, *np.maximum(scores[:3], scores[3:]), episodes, len(rows))
 
 
 def _split(sample: StateSample) -> tuple[Array, Array, int]:
@@ -196,15 +198,15 @@ def encode_actions(action: Array | Columns, space: Any = None) -> Array:
     return np.concatenate(found, axis=1) if found else np.zeros((len(matrix), 0))
 
 
-def _one_frame(state: Array, action: Array) -> list[Array]:
-    """Returns the features of one frame: 1, state, action; and these with as many products as stay few."""
+def _one_frame(state: Array, action: Array) -> tuple[Array, Array]:
+    """Returns the features of one frame: 1, state, action; and as many products of these as stay few."""
     d, k = state.shape[1], action.shape[1]
     linear = np.concatenate([np.ones((len(state), 1)), state, action], axis=1)
     left = (
         min(MAX_FEATURES, len(state) // STEPS_PER_FEATURE) - 1 - 2 * (d + k)
     )  # the second frame comes to it
     mild = np.clip(state, -3, 3)  # a rare square of an outlier would rule the fit
-    parts = [linear]
+    parts = [np.zeros((len(state), 0))]
     if d * k <= left:
         parts.append((mild[:, :, None] * action[:, None, :]).reshape(len(state), d * k))
         left -= d * k
@@ -214,28 +216,35 @@ def _one_frame(state: Array, action: Array) -> list[Array]:
             first, second = np.arange(d), np.arange(d)
         if len(first) <= left:
             parts.append(mild[:, first] * mild[:, second])
-    return [linear] if len(parts) == 1 else [linear, np.concatenate(parts, axis=1)]
+    return linear, np.concatenate(parts, axis=1)
 
 
-def _scores(blocks: Sequence[Array], targets: Array, fold: Array) -> Array:
-    """Returns the held-out R2 of ridge regressions on the first block, the first two, and so on.
+def _scores(blocks: Sequence[Array], models: Sequence[tuple[int, ...]], targets: Array, fold: Array) -> Array:
+    """Returns the held-out R2 of ridge regressions on some blocks of features each.
 
     Args:
+        models: which blocks each model uses.
         fold: (n,), rows of one fold are predicted from those of the others.
 
     Returns:
-        (blocks, k).
+        (models, k).
     """
-    x = np.concatenate(blocks, axis=1)
-    y = targets / targets.std(axis=0)
-    parts = [fold == place for place in range(FOLDS)]
+    # Rows of one fold together, so that its part is a view; one Gram matrix holds those of all models.
+    order = np.argsort(fold, kind="stable")
+    x, y = np.concatenate(blocks, axis=1)[order], (targets / targets.std(axis=0))[order]
+    ends = np.cumsum([0, *np.bincount(fold, minlength=FOLDS)])
+    parts = [slice(start, stop) for start, stop in pairwise(ends)]
     grams = np.array([x[part].T @ x[part] for part in parts])
     moments = np.array([x[part].T @ y[part] for part in parts])
-    errors = np.zeros((len(blocks), y.shape[1]))
+    block_of = np.repeat(np.arange(len(blocks)), [block.shape[1] for block in blocks])
+    columns = [np.flatnonzero(np.isin(block_of, model)) for model in models]
+    errors = np.zeros((len(models), y.shape[1]))
     for place, part in enumerate(parts):
         gram, moment = grams.sum(axis=0) - grams[place], moments.sum(axis=0) - moments[place]
-        gram[np.diag_indices_from(gram)] += PENALTY * np.count_nonzero(~part)
-        for count, width in enumerate(np.cumsum([block.shape[1] for block in blocks])):
-            weights = np.linalg.solve(gram[:width, :width], moment[:width])
-            errors[count] += ((y[part] - x[part, :width] @ weights) ** 2).sum(axis=0)
+        gram[np.diag_indices_from(gram)] += PENALTY * (len(y) - (part.stop - part.start))
+        weights = np.zeros((x.shape[1], len(models), y.shape[1]))
+        for model, used in enumerate(columns):
+            weights[used, model] = np.linalg.solve(gram[np.ix_(used, used)], moment[used])
+        guessed = (x[part] @ weights.reshape(x.shape[1], -1)).reshape(-1, len(models), y.shape[1])
+        errors += ((y[part, None] - guessed) ** 2).sum(axis=0)
     return np.asarray(1 - errors / len(y))

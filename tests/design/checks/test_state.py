@@ -199,3 +199,12 @@ def test_images_have_bounds_and_a_size():
 def test_an_empty_batch_is_refused():
     with pytest.raises(DesignError, match="record some episodes"):
         findings(batch_of({"x": NOISE[0]}).slice(slice(0, 0)))
+
+
+def test_a_preview_at_hand_gives_the_same_findings():
+    batch = batch_of({"x": NOISE[0], "y": NOISE[1]}, reward=NOISE[0])
+    plan = StateSpec([Derive("z", "x * y")]).plan(spaces.Box(-9, 9, (2,), np.float32), ("x", "y"))
+    cache = {}
+    plain = check_state(batch, plan, cache=cache)
+    assert check_state(batch, plan, values=plan.preview(batch), cache=cache) == plain
+    assert check_state(batch, plan) == plain
