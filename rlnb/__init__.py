@@ -24,7 +24,6 @@ _PUBLIC = {
     "Group": ("rlnb.group", "Group"),
     "Job": ("rlnb.job", "Job"),
     "Lab": ("rlnb.lab", "Lab"),
-    "Lab": ("rlnb.lab", "Lab"),
     "Resize": ("rlnb.design.state", "Resize"),
     "RewardSpec": ("rlnb.design.reward", "RewardSpec"),
     "RlnbError": ("rlnb.errors", "RlnbError"),
@@ -81,7 +80,6 @@ if TYPE_CHECKING:
     from rlnb.here import attempt as attempt
     from rlnb.here import run_folder as run_folder
     from rlnb.job import Job as Job
-    from rlnb.lab import Lab as Lab
     from rlnb.lab import Lab as Lab
     from rlnb.listing import job as job
     from rlnb.listing import jobs as jobs
