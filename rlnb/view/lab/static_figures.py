@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,25 +15,46 @@ from rlnb.view.lab.figures import Bars, Color, Figure, HeatMap, Layer, LinesFigu
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import SubFigure
+    from matplotlib.figure import Figure as Paper
 
+#: inches beside and below a chart, for its labels
+LEFT, RIGHT, BOTTOM = 0.62, 0.14, 0.44
 #: rows of a legend beside a chart; what is left over is counted
 LEGEND_ROWS = 16
 #: characters of a name in a legend
 NAME_LENGTH = 26
 
 
-def draw(host: SubFigure, figure: Figure) -> None:
-    """Draws one chart into a part of a picture.
+@dataclass(frozen=True)
+class Area:
+    """A part of a picture, in inches from the picture's left and lower edge."""
 
-    Args:
-        host: the part, without axes as yet.
-        figure: the chart.
-    """
+    paper: Paper
+    left: float
+    bottom: float
+    width: float
+    height: float
+
+    def axes(self, *, left: float, right: float, bottom: float, top: float) -> Axes:
+        """Returns axes that leave these margins, in inches."""
+        width, height = self.paper.get_size_inches()
+        across, up = self.width - left - right, self.height - bottom - top
+        sides = ((self.left + left) / width, (self.bottom + bottom) / height, across / width, up / height)
+        return self.paper.add_axes(sides)
+
+    def say(self, words: str, *, left: float, down: float, **look: Any) -> None:
+        """Writes words, `left` from the left edge and `down` from the upper one, in inches."""
+        width, height = self.paper.get_size_inches()
+        place = (self.left + left) / width, (self.bottom + self.height - down) / height
+        self.paper.text(*place, words, va="center", parse_math=False, **look)
+
+
+def draw(area: Area, figure: Figure) -> None:
+    """Draws one chart into a part of a picture."""
     if isinstance(figure, HeatMap) and figure.counts:
-        _maps(host, figure)
+        _maps(area, figure)
         return
-    axes = _axes(host, figure, beside=isinstance(figure, Stacked | LinesFigure))
+    axes = _axes(area, figure, beside=isinstance(figure, Stacked | LinesFigure))
     if isinstance(figure, Stacked):
         _stack(axes, figure)
     elif isinstance(figure, LinesFigure):
@@ -54,23 +76,15 @@ def css_color(color: Color) -> str:
     return color if color.startswith("#") else INK
 
 
-def _axes(host: SubFigure, figure: Figure, *, beside: bool) -> Axes:
+def _axes(area: Area, figure: Figure, *, beside: bool) -> Axes:
     """Returns axes that leave room for two lines above them, labels, and a legend on the right."""
-    width, height = host.bbox.width / host.dpi, host.bbox.height / host.dpi
-    right = 1.5 if beside else 0.14
-    sides = (0.62 / width, 0.46 / height, 1 - (0.62 + right) / width, 1 - (0.46 + 0.5) / height)
-    axes = host.add_axes(sides)
-    _say_note(host, figure, sides[0], height)
-    return axes
-
-
-def _say_note(host: SubFigure, figure: Figure, left: float, height: float) -> None:
-    host.text(left, 1 - 0.3 / height, figure.note, size=7, color=SOFT, va="center", parse_math=False)
+    area.say(figure.note, left=LEFT, down=0.32, size=7, color=SOFT)
+    return area.axes(left=LEFT, right=1.75 if beside else RIGHT, bottom=BOTTOM, top=0.46)
 
 
 def _label(axes: Axes, figure: Figure, x_label: str, y_label: str, *, ticks: bool = True) -> None:
     dress(axes, figure.title, x_label, y_label)
-    axes.set_title(figure.title, loc="left", size=9, weight="bold", color=INK, pad=19, parse_math=False)
+    axes.set_title(figure.title, loc="left", size=9, weight="bold", color=INK, pad=16, parse_math=False)
     if ticks:
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(few_ticks())
@@ -193,37 +207,30 @@ def _points(axes: Axes, figure: Points) -> None:
     _legend_inside(axes, shown)
 
 
-def _maps(host: SubFigure, figure: HeatMap) -> None:
+def _maps(area: Area, figure: HeatMap) -> None:
     """One map for each label, on common axes and one scale of shades."""
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
-    width, height = host.bbox.width / host.dpi, host.bbox.height / host.dpi
-    most = max(1.0, *(float(counts.max(initial=0)) for counts in figure.counts.values()))
-    each = (width - 0.62 - 0.14) / len(figure.counts)
+    most = max(2.0, *(float(counts.max(initial=0)) for counts in figure.counts.values()))
+    each = (area.width - LEFT - RIGHT) / len(figure.counts)
     for place, (label, counts) in enumerate(figure.counts.items()):
-        left = (0.62 + place * each) / width
-        axes = host.add_axes((left, 0.46 / height, (each - 0.2) / width, 1 - (0.46 + 0.62) / height))
-        dress(axes, f"{_short(label)}: {figure.share(label):.0%} of the cells", figure.x_label, "" if place else figure.y_label)  # fmt: skip
-        axes.title.set_size(7.5)
+        right = area.width - LEFT - (place + 1) * each + 0.15
+        axes = area.axes(left=LEFT + place * each, right=right, bottom=BOTTOM, top=0.52)
+        dress(axes, "", figure.x_label, "" if place else figure.y_label)
+        words = f"{_short(label)}: {figure.share(label):.0%} of the cells"
+        axes.set_title(words, loc="left", size=7.5, color=INK, pad=3)
         axes.grid(visible=False)
         shades = LinearSegmentedColormap.from_list("shades", [GRID, css_color(figure.colors.get(label, 0))])
         cells = np.ma.masked_less_equal(counts.T, 0)
-        axes.pcolormesh(
-            figure.x_edges,
-            figure.y_edges,
-            cells,
-            cmap=shades,
-            norm=LogNorm(1, max(2.0, most)),
-            rasterized=True,
-        )
+        axes.pcolormesh(figure.x_edges, figure.y_edges, cells, cmap=shades, norm=LogNorm(1, most))
         axes.xaxis.set_major_locator(few_ticks())
         axes.yaxis.set_major_locator(few_ticks())
         if place:
             axes.set_yticklabels([])
-    host.text(0.62 / width, 1 - 0.13 / height, figure.title, size=9, weight="bold", color=INK, va="center", parse_math=False)  # fmt: skip
+    area.say(figure.title, left=LEFT, down=0.16, size=9, weight="bold", color=INK)
     scale = f"the darker, the more steps in a cell: 1 to {most:,.0f} (logarithmic)"
     words = "; ".join(part for part in (figure.note, scale) if part)
-    host.text(0.98, 1 - 0.13 / height, words, size=7, color=SOFT, va="center", ha="right", parse_math=False)
+    area.say(words, left=area.width - RIGHT, down=0.16, size=7, color=SOFT, ha="right")
 
 
 def _legend_beside(axes: Axes) -> None:

@@ -14,7 +14,7 @@ from rlnb.view.drawing import INK, SOFT, WIDTH, png_of
 from rlnb.view.lab.bench import Workbench
 from rlnb.view.lab.figures import Figure
 from rlnb.view.lab.reward_figures import contribution_figure, ranking_figure, return_figure, step_figure
-from rlnb.view.lab.static_figures import draw, figure_rows
+from rlnb.view.lab.static_figures import Area, draw, figure_rows
 from rlnb.view.lab.static_html import (
     difference_html,
     episodes_html,
@@ -24,7 +24,7 @@ from rlnb.view.lab.static_html import (
     state_html,
 )
 
-_HEAD, _ROW = 0.62, 2.45  # inches
+_HEAD, _ROW = 0.56, 2.5  # inches
 _NOTHING = "No episodes are here, so there is nothing to draw: in a job only recordings are looked at."
 
 
@@ -157,12 +157,10 @@ def figures_image(figures: list[Figure], title: str, words: str, aside: str) -> 
     paper.text(
         0.988, 1 - 0.2 / height, aside, size=8.5, color=SOFT, va="center", ha="right", parse_math=False
     )
-    if rows:
-        grid = paper.add_gridspec(len(rows), 1, left=0, right=1, bottom=0, top=1 - _HEAD / height, hspace=0)
-        for place, row in enumerate(rows):
-            cells = grid[place].subgridspec(1, len(row), wspace=0)
-            for column, figure in enumerate(row):
-                draw(paper.add_subfigure(cells[column]), figure)
+    for place, row in enumerate(rows):
+        for column, figure in enumerate(row):
+            width = WIDTH / 96 / len(row)
+            draw(Area(paper, column * width, height - _HEAD - (place + 1) * _ROW, width, _ROW), figure)
     return png_of(canvas)
 
 
