@@ -56,6 +56,20 @@ class EnvReference:
             raise ExperimentError(f"env.kwargs={kwargs!r:.80} is no mapping; write e.g. {{'gravity': -9.8}}")
         return cls(EnvKind(kind), value["value"], References().freeze(kwargs, "env.kwargs"))
 
+    def matches(self, other: EnvReference) -> bool:
+        """Whether both give the same transitions: how an environment is drawn does not matter."""
+
+        def identity(one: EnvReference) -> tuple[EnvKind, str, dict[str, Any]]:
+            return one.kind, one.value, {k: v for k, v in one.kwargs.items() if k != "render_mode"}
+
+        return identity(self) == identity(other)
+
+    def __str__(self) -> str:
+        """The name a person knows it by, with its keyword arguments."""
+        name = self.value if self.kind is EnvKind.ID else self.value.rpartition(":")[2]
+        arguments = ", ".join(f"{key}={value!r}" for key, value in self.kwargs.items())
+        return f"{name}({arguments})" if arguments else name
+
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
         return {"kind": self.kind.value, "value": self.value, "kwargs": dict(self.kwargs)}

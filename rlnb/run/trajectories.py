@@ -10,6 +10,7 @@ import json
 import os
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,11 +39,19 @@ def write_transitions(
     table = pa.table({name: _array(values) for name, values in columns.items()})
     meta = {"format": FORMAT, "columns": transitions.meta(), "about": dict(about or {})}
     table = table.replace_schema_metadata({_META: json.dumps(meta).encode()})
+    write_table(path, table, compression="zstd")
+
+
+def write_table(path: str | Path, table: pa.Table, *, compression: str) -> None:
+    """Writes an Arrow table as Parquet; a reader sees all of it or nothing, also after a power cut."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
-        pq.write_table(table, part, compression="zstd")
+        with open(part, "wb") as file:
+            pq.write_table(table, file, compression=compression)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
@@ -66,16 +75,65 @@ def read_about(path: str | Path) -> dict[str, Any]:
     return dict(meta.get("about", {}))
 
 
+@dataclass(frozen=True)
+class Footer:
+    """What a file of transitions says of itself; read without touching its rows.
+
+    Attributes:
+        rows: number of transitions.
+        types: Arrow's type of each column, as text.
+        columns: what `Transitions.meta` returned when it was written.
+        about: see `read_about`.
+    """
+
+    rows: int
+    types: dict[str, str]
+    columns: dict[str, Any]
+    about: dict[str, Any]
+
+
+def read_footer(path: str | Path) -> Footer:
+    """Returns what a file says of itself.
+
+    Raises:
+        RunFormatError: if the file is no Parquet file, or is of a newer format.
+        FileNotFoundError: if there is no such file.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no file of transitions {str(path)!r}")
+    try:
+        with pq.ParquetFile(path) as file:
+            schema, rows = file.schema_arrow, file.metadata.num_rows
+        meta = _meta(schema, path)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    types = {field.name: str(field.type) for field in schema}
+    return Footer(rows, types, dict(meta.get("columns") or {}), dict(meta.get("about") or {}))
+
+
+def _meta(schema: pa.Schema, path: str | Path) -> dict[str, Any]:
+    """Returns what stands in the metadata, {} for a file of another tool."""
+    meta = json.loads((schema.metadata or {}).get(_META, b"{}"))
+    if not isinstance(meta, dict):
+        raise ValueError("its metadata is no mapping")
+    if meta.get("format", FORMAT) > FORMAT:
+        raise RunFormatError(f"{path} is of format {meta['format']}, newer than this rlnb reads; update rlnb")
+    return meta
+
+
+def _unreadable(path: str | Path, error: Exception) -> RunFormatError:
+    lines = str(error).splitlines()
+    return RunFormatError(f"{path} cannot be read as Parquet: {lines[0] if lines else type(error).__name__}")
+
+
 def _read(path: str | Path, columns: list[str] | None = None) -> tuple[pa.Table, dict[str, Any]]:
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file of transitions {str(path)!r}")
     try:
         table = pq.read_table(path, columns=columns)
-        meta = json.loads((table.schema.metadata or {}).get(_META, b"{}"))
-    except (pa.ArrowInvalid, ValueError) as error:
-        raise RunFormatError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
-    if meta.get("format", FORMAT) > FORMAT:
-        raise RunFormatError(f"{path} is of format {meta['format']}, newer than this rlnb reads; update rlnb")
+        meta = _meta(table.schema, path)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
     return table, meta
 
 
