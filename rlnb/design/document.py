@@ -12,6 +12,7 @@
     state:
       - select: [x, y, vx, vy]
       - derive: {name: speed, expression: "hypot(vx, vy)"}
+      - stack: {frames: 3, names: [speed]}
 
 A key that is not known is an error that names the nearest right one: a misspelt `wieght` must never
 silently be a weight of 1.

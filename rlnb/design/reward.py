@@ -46,6 +46,7 @@ class RewardSpec:
     combine: str | None = None
     groups: Sequence[TermGroup] = ()
     _total: Total | None = field(default=None, init=False, compare=False, repr=False)
+    _enabled: tuple[Term | Shaping, ...] = field(default=(), init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         given: Sequence[Any] = [self.terms] if isinstance(self.terms, Term | Shaping) else self.terms
@@ -76,6 +77,9 @@ class RewardSpec:
         if self.combine is not None:
             check_combine(self.combine, "the reward")
         object.__setattr__(self, "_total", Total(terms, groups, self.combine))
+        off = {group.name for group in groups if not group.enabled}
+        on = tuple(part for part in terms if part.enabled and part.group not in off)
+        object.__setattr__(self, "_enabled", on)
 
     @classmethod
     def env(cls) -> RewardSpec:
@@ -91,10 +95,7 @@ class RewardSpec:
     @property
     def enabled(self) -> tuple[Term | Shaping, ...]:
         """The terms that are computed: those of a group only while it is enabled."""
-        if not self.groups:
-            return tuple(part for part in self.terms if part.enabled)
-        off = {group.name for group in self.groups if not group.enabled}
-        return tuple(part for part in self.terms if part.enabled and part.group not in off)
+        return self._enabled
 
     @property
     def unbound(self) -> tuple[str, ...]:
@@ -153,9 +154,7 @@ class RewardSpec:
         terms = {part.name: clipped(part, measured[part.name]) for part in self.enabled}
         return self.pay(terms, progress=progress, rows=rows)
 
-    def pay(
-        self, terms: dict[str, Array], *, progress: float = 0.0, rows: int | None = None
-    ) -> RewardResult:
+    def pay(self, terms: dict[str, Array], *, progress: float = 0.0, rows: int | None = None) -> RewardResult:
         """Weights and combines terms that are clipped already: the part of `score` that a weight changes.
 
         Args:

@@ -104,7 +104,10 @@ class Total:
         if not self._groups:
             for start in range(0, rows, BLOCK):
                 cut, block = _cut(terms, start, rows)
-                total[block] = quiet(self._join(_weighted(cut, weights), block.stop - start))
+                if self._combined is None:
+                    total[block] = quiet(_sum_weighted(cut, weights, block.stop - start))
+                else:
+                    total[block] = quiet(self._join(_weighted(cut, weights), block.stop - start))
             return RewardResult(total, terms, weights)
         found = {one.name: np.empty(rows) for one in self._groups}
         factors = {one.name: weight_at(one.weight, progress) for one in self._groups}
@@ -152,6 +155,17 @@ def _cut(terms: dict[str, Array], start: int, rows: int) -> tuple[dict[str, Arra
 def _weighted(terms: dict[str, Array], weights: dict[str, float]) -> dict[str, Array]:
     """Returns what is added: terms of weight 0 are not, so that a NaN there spoils nothing."""
     return {name: values * weights[name] for name, values in terms.items() if weights[name] != 0.0}
+
+
+def _sum_weighted(terms: dict[str, Array], weights: dict[str, float], rows: int) -> Array:
+    """Returns `_sum` of `_weighted`: what most rewards are, at every step of training, in one go."""
+    total: Array | None = None
+    for name, values in terms.items():
+        weight = weights[name]
+        if weight != 0.0:
+            part = values * weight
+            total = part if total is None else np.add(total, part, out=total)
+    return np.zeros(rows) if total is None else total
 
 
 def _sum(parts: list[Array], rows: int) -> Array:
