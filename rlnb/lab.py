@@ -7,6 +7,7 @@ nothing and shows pictures and tables of the design that counts there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -194,11 +195,15 @@ class Lab:
             state: likewise.
         """
         given = design_of(None, reward, state)
-        self._need().edit(
-            reward=None if reward is None else given.reward,
-            state=None if state is None else given.state,
-            what="changed by a cell",
-        )
+        changes = {
+            name: getattr(given, name)
+            for name, new in (("reward", reward), ("state", state))
+            if new is not None
+        }
+        if self.bench is not None:
+            self.bench.edit(**changes, what="changed by a cell")
+        else:  # a job whose recordings stayed behind trains all the same
+            self._design = replace(self._design, **changes)
 
     def undo(self) -> None:
         """Takes the last edit back."""
@@ -211,7 +216,7 @@ class Lab:
     def record(
         self, policy: Any = "random", *, episodes: int = 5, seed: int = 0, label: str | None = None
     ) -> None:
-        """Records more episodes.
+        """Records more episodes; in a job nothing is recorded, since the notebook's recordings are there.
 
         Args:
             policy: "random", "sticky", "idle", a function of an observation, an SB3 model, or a run's
@@ -220,6 +225,8 @@ class Lab:
             seed: of the first episode.
             label: what to call the policy.
         """
+        if self._in_job:
+            return
         bench = self._need()
         self.episodes.record(chosen_policy(policy, label), episodes=episodes, seed=seed, frames=self._budget)
         recorded = self.episodes.load()
@@ -255,9 +262,10 @@ class Lab:
     def _static(self) -> StaticLab:
         from rlnb.view.lab.static_view import StaticLab
 
-        return StaticLab(
-            self.bench, self.design(), self.defaults, title=self.env.label, file_name=self._file.path.name
-        )
+        design = self.design()
+        plan = design.state.plan(self.env.spaces().observation, self.names)
+        title, file_name = self.env.label, self._file.path.name
+        return StaticLab(self.bench, design, self.defaults, title=title, file_name=file_name, plan=plan)
 
     def _view(self) -> Any:
         """Returns the widget; one for the whole life of the lab, so that every cell shows the same."""
