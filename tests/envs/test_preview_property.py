@@ -156,7 +156,7 @@ def _states(draw: st.DrawFn, space: Any, names: tuple[str, ...]) -> StateSpec:
         ("HalfCheetah-v5", "a1"),
     ],
 )
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.data(), st.integers(0, 99))
 def test_a_preview_of_any_design_equals_training(env: str, action: str, data: Any, seed: int) -> None:
     tape, names = _subject(env)
