@@ -95,6 +95,7 @@ class Camera:
     def drop(self, episode: int) -> None:
         """Forgets an episode that was not finished."""
         self._kept = [one for one in self._kept if one[0] != episode]
+        self._size = sum(len(one[3]) for one in self._kept)
 
     def frames(self) -> Frames:
         """Returns what was taken."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+from itertools import pairwise
 from typing import Any
 
 import gymnasium as gym
@@ -26,7 +28,7 @@ class Drawn(Counter):
         self.render_mode = render_mode
 
     def step(self, action: Any) -> Any:
-        obs, reward, *rest = super().step(action)
+        obs, _, *rest = super().step(action)
         return (obs, self.np_random.normal() + np.random.random(), *rest)
 
     def render(self) -> Any:
@@ -82,7 +84,7 @@ def test_frames_are_thinned_out_until_only_first_and_last_are_left() -> None:
     assert taken(1.0) == {e: list(range(22)) for e in range(4)}
     assert taken(0.009) == taken(0.009)
     thin = taken(0.009)
-    strides = {b - a for times in thin.values() for a, b in zip(times[:-2], times[1:-1], strict=True)}
+    strides = {b - a for times in thin.values() for a, b in pairwise(times[:-1])}
     assert strides <= {2, 4, 8, 16}
     assert len(strides) == 1
     assert all(times[0] == 0 and times[-1] == 21 for times in thin.values())
@@ -101,8 +103,6 @@ def test_frames_are_thinned_out_until_only_first_and_last_are_left() -> None:
     ],
 )
 def test_an_environment_that_cannot_be_drawn_is_recorded_and_says_why(env: Any, reason: str) -> None:
-    import re
-
     rollouts = record_rollouts(env, episodes=1, frames=FrameBudget())
     assert rollouts.batch is not None
     assert len(rollouts.batch) == 3

@@ -26,7 +26,8 @@ ENV = {"kind": "id", "value": "CartPole-v1", "kwargs": {}}
 def episodes(*lengths: int, names: tuple[str, ...] = ("x", "v"), **more: Any) -> Transitions:
     n = sum(lengths)
     t = np.concatenate([np.arange(length) for length in lengths])
-    obs = np.arange(n * len(names), dtype=np.float32).reshape(n, len(names)) + more.pop("shift", 0)
+    width = len(names) or 2
+    obs = np.arange(n * width, dtype=np.float32).reshape(n, width) + more.pop("shift", 0)
     return Transitions.from_arrays(
         obs, obs + 1, np.zeros(n, np.int64), reward=np.ones(n), terminated=np.zeros(n, bool),
         truncated=np.zeros(n, bool), t=t, names=names, **more,
@@ -156,12 +157,11 @@ def test_what_cannot_be_kept_is_refused(tmp_path: Path) -> None:
         store.add(episodes(3).slice(slice(0, 0)), label="a")
     with pytest.raises(UsageError, match="label='' does not fit; give a name of 1 to 80 characters"):
         store.add(episodes(3), label="")
+    unnamed = episodes(2, names=())
     with pytest.raises(
-        EnvError, match="it has components without names, and CartPole-v1 has the components x, v"
+        EnvError, match="has components without names, and CartPole-v1 has the components x, v"
     ):
-        obs = np.zeros((2, 2), np.float32)
-        store.add(episodes(2, names=("a", "b")).from_arrays(
-            obs, obs, np.zeros(2), reward=obs[:, 0], terminated=np.zeros(2), truncated=np.zeros(2), t=np.arange(2)))  # fmt: skip
+        store.add(unnamed)
     with pytest.raises(UsageError, match="frames= needs one episode, t and image each, in order"):
         store.add(episodes(2), label="a", frames=Frames((1, 0), (0, 0), (b"", b"")))
     with pytest.raises(UsageError, match="cannot be written"):
