@@ -79,7 +79,10 @@ class Keeper:
         self._save()
 
     def take_over(self) -> None:
-        """Makes this lab the owner; the other one is told when it next saves."""
+        """Makes this lab the owner; the other one is told when it next saves.
+
+        What the other one has saved meanwhile is not written over: that is a conflict, for a person to decide.
+        """
         self._file.take_over(self._notebook)
         self._autosave.touch()
 

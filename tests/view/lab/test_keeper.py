@@ -83,7 +83,10 @@ def test_a_second_lab_is_told_and_may_take_over(bench, path, keeper, cartpole_ep
     with pytest.raises(UsageError, match="Take over"):
         other.flush()
     assert on_disk(path) == 2.0
-    settle(other_bench, other.take_over, until=lambda: on_disk(path) == 9.0)
+    settle(other_bench, other.take_over, until=lambda: other.conflict)  # the first has saved since
+    assert on_disk(path) == 2.0
+    other.keep_mine()
+    assert (on_disk(path), other.conflict) == (9.0, False)
     assert keeper.owner is not None  # the first lab notices
     weigh(bench, 4.0)
     with pytest.raises(UsageError, match="Take over"):
