@@ -145,23 +145,15 @@ def space_words(space: Any, names: Sequence[str]) -> str:
 
 def episodes_html(bench: Workbench) -> str:
     """Returns what each policy's episodes earn, by the design and by the environment's own reward."""
-    preview = bench.preview
-    labels = np.asarray(preview.labels, dtype=object)
+    with bench.lock:
+        preview = bench.preview
+        returns, env_returns, lengths = preview.returns, preview.env_returns, preview.lengths
+        labels = np.asarray(preview.labels, dtype=object)
     rows = []
-    for label in dict.fromkeys(preview.labels):
+    for label in dict.fromkeys(labels):
         of = labels == label
-        rows.append(
-            (
-                [
-                    escape(label or "unnamed"),
-                    f"{int(of.sum()):,}",
-                    f"{int(preview.lengths[of].sum()):,}",
-                    _mean(preview.returns[of]),
-                    _mean(preview.env_returns[of]),
-                ],
-                True,
-            )
-        )
+        counts = f"{int(of.sum()):,}", f"{int(lengths[of].sum()):,}"
+        rows.append(([escape(label or "unnamed"), *counts, _mean(returns[of]), _mean(env_returns[of])], True))
     heads = ["policy", "episodes", "steps", "designed reward per episode", "environment's reward per episode"]
     return table(heads, rows)
 

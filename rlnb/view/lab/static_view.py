@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from rlnb.design.design import Design
 from rlnb.design.state import StatePlan
 from rlnb.errors import RlnbError
+from rlnb.view.assets import source
 from rlnb.view.display import Bundle, image_bundle
 from rlnb.view.drawing import INK, SOFT, WIDTH, png_of
 from rlnb.view.lab.bench import Workbench
@@ -79,15 +81,20 @@ class StaticLab:
             ),
             section("Difference from the code", difference_html(self._defaults, self._design)),
             section("Reward", reward_html(self._design.reward)),
-            section("State", state_html(self._design.state, self._plan)),
         ]
+        state = state_html(self._design.state, self._plan)
         if bench is None:
-            parts.append(section("Episodes", paragraph(_NOTHING)))
+            parts += [section("State", state), section("Episodes", paragraph(_NOTHING))]
         else:
-            with bench.lock:
-                parts.append(section("Episodes", episodes_html(bench)))
-            parts.append(section("Checks", self._findings(bench)))
-        return f'<div class="rlnb-lab-static" style="line-height:1.45;overflow-x:auto">{"".join(parts)}</div>'
+            from rlnb.view.lab.static_state import observations_html
+
+            parts += [
+                section("State", state, self._looked_at(observations_html, bench)),
+                section("Episodes", episodes_html(bench)),
+                section("Checks", self._looked_at(_checks_html, bench)),
+            ]
+        style = f"<style>{source('lab_tables.css', 'lab_static.css')}</style>"
+        return f'{style}<div class="rlnb-lab-static" style="line-height:1.45;overflow-x:auto">{"".join(parts)}</div>'
 
     def png(self) -> bytes:
         """Returns the picture: reward along an episode, returns, reward per step, ranking."""
@@ -107,14 +114,12 @@ class StaticLab:
             shown = contribution_figure(bench, shown_episode(bench))
             return [shown, return_figure(bench), step_figure(bench), ranking_figure(bench)]
 
-    def _findings(self, bench: Workbench) -> str:
-        from rlnb.view.lab.findings_html import findings_html
-
+    def _looked_at(self, make: Callable[[Workbench], str], bench: Workbench) -> str:
+        """What is made of the episodes; a document, and a job even more, goes on without it."""
         try:
-            findings = bench.findings or bench.settle()
+            return make(bench)
         except RlnbError as error:
-            return paragraph(escape(f"The checks could not be made: {error}"))
-        return findings_html(findings)
+            return paragraph(escape(str(error)))
 
     def _episodes_words(self) -> str:
         if self._bench is None:
@@ -162,6 +167,12 @@ def figures_image(figures: list[Figure], title: str, words: str, aside: str) -> 
             width = WIDTH / 96 / len(row)
             draw(Area(paper, column * width, height - _HEAD - (place + 1) * _ROW, width, _ROW), figure)
     return png_of(canvas)
+
+
+def _checks_html(bench: Workbench) -> str:
+    from rlnb.view.lab.findings_html import findings_html
+
+    return findings_html(bench.findings or bench.settle())
 
 
 def _terms(count: int) -> str:
