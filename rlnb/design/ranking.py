@@ -9,11 +9,8 @@ import numpy as np
 
 from rlnb.design.columns import Array
 
-#: returns that differ by less than this share of the largest are tied: sums in another order differ by as much
-_TIE = 1e-12
-
-#: elements within which inversions are counted pair by pair
-_CHUNK = 32
+#: digits of a return, in shares of the largest, that count: sums in another order differ in the next ones
+_DIGITS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +45,11 @@ def rank(designed: Array, env: Array, *, most: int = 10) -> Ranking:
         env: the same, of the environment's reward.
         most: number of moved episodes to name.
     """
+    from scipy.stats import kendalltau, rankdata  # a second to import, when a ranking is first asked for
+
     one, two = _tied(designed), _tied(env)
-    ranks, env_ranks = mean_ranks(-one), mean_ranks(-two)
+    ranks, env_ranks = rankdata(-one), rankdata(-two)
+    varied = len(set(one)) > 1 and len(set(two)) > 1
     distance = np.abs(ranks - env_ranks)
     moved = np.argsort(-distance, kind="stable")[:most]
     return Ranking(
@@ -57,87 +57,10 @@ def rank(designed: Array, env: Array, *, most: int = 10) -> Ranking:
         env_order=np.argsort(-two, kind="stable"),
         ranks=ranks,
         env_ranks=env_ranks,
-        spearman=correlation(ranks, env_ranks),
-        kendall=tau_b(one, two),
+        spearman=float(np.corrcoef(ranks, env_ranks)[0, 1]) if varied else math.nan,
+        kendall=float(kendalltau(ranks, env_ranks).statistic) if varied else math.nan,
         moved=moved[distance[moved] > 0],
     )
-
-
-def mean_ranks(values: Array) -> Array:
-    """Returns ranks from 1 for the smallest, float64 (n,); equal values share the mean of their ranks."""
-    order = np.argsort(values, kind="stable")
-    first = _firsts(values[order])
-    ends = np.r_[np.flatnonzero(first), len(values)]
-    shared = (ends[:-1] + ends[1:] + 1) / 2
-    ranks = np.empty(len(values))
-    ranks[order] = np.repeat(shared, np.diff(ends))
-    return ranks
-
-
-def correlation(one: Array, two: Array) -> float:
-    """Returns Pearson's correlation of two (n,) columns; NaN where one of them is constant."""
-    a, b = one - one.mean() if len(one) else one, two - two.mean() if len(two) else two
-    scale = math.sqrt(float((a * a).sum()) * float((b * b).sum()))
-    return float((a * b).sum()) / scale if scale else math.nan
-
-
-def tau_b(one: Array, two: Array) -> float:
-    """Returns Kendall's tau-b, which counts tied pairs as neither agreeing nor disagreeing; n log² n.
-
-    NaN where all values of one column are equal. Source: Knight, "A computer method for calculating
-    Kendall's tau with ungrouped data", JASA 61, 1966.
-    """
-    n = len(one)
-    pairs = n * (n - 1) // 2
-    order = np.lexsort((two, one))
-    a, b = one[order], two[order]
-    first = _firsts(a)
-    ties_one = _pairs(first)
-    ties_both = _pairs(first | _firsts(b))
-    ties_two = _pairs(_firsts(np.sort(two)))
-    scale = math.sqrt(pairs - ties_one) * math.sqrt(pairs - ties_two)
-    if not scale:
-        return math.nan
-    # pairs tied in `one` stand in order of `two` and so are no inversions; those tied in `two` are none either
-    disagree = inversions(b)
-    agree = pairs - ties_one - ties_two + ties_both - disagree
-    return (agree - disagree) / scale
-
-
-def inversions(values: Array) -> int:
-    """Returns the number of pairs that stand in falling order, without a loop over the values."""
-    n = len(values)
-    if n < 2:
-        return 0
-    dense = np.unique(values, return_inverse=True)[1].astype(np.int64)
-    levels = max(math.ceil(math.log2(n / _CHUNK)), 0)
-    width = _CHUNK << levels
-    # filled up at the end with something larger than all, which stands in order
-    rows = np.concatenate([dense, np.full(width - n, n, dtype=np.int64)]).reshape(-1, _CHUNK)
-    count = sum(int(np.count_nonzero(rows[:, :place] > rows[:, place, None])) for place in range(1, _CHUNK))
-    rows.sort(axis=1)
-    while len(rows) > 1:
-        left, right = rows[0::2], rows[1::2]
-        # each pair of halves in a range of its own, so that one search serves all
-        shift = np.arange(len(left))[:, None] * (n + 1)
-        below = np.searchsorted((left + shift).ravel(), (right + shift).ravel(), side="right")
-        ends = np.repeat(np.arange(1, len(left) + 1) * left.shape[1], left.shape[1])
-        count += int((ends - below).sum())
-        rows = np.sort(rows.reshape(len(left), -1), axis=1)
-    return count
-
-
-def _firsts(ordered: Array) -> Array:
-    """Returns where a value differs from the one before it, bool (n,)."""
-    first = np.ones(len(ordered), dtype=bool)
-    first[1:] = ordered[1:] != ordered[:-1]
-    return first
-
-
-def _pairs(first: Array) -> int:
-    """Returns the number of pairs within runs that begin where `first` is true."""
-    lengths = np.diff(np.r_[np.flatnonzero(first), len(first)])
-    return int((lengths * (lengths - 1) // 2).sum())
 
 
 def _tied(returns: Array) -> Array:
@@ -145,4 +68,4 @@ def _tied(returns: Array) -> Array:
     values = np.where(np.isnan(returns), -np.inf, returns)
     finite = np.abs(values[np.isfinite(values)])
     scale = float(finite.max()) if len(finite) else 0.0
-    return np.round(values / scale, 12) if scale else values
+    return np.round(values / scale, _DIGITS) if scale else values
