@@ -9,7 +9,6 @@ import gymnasium as gym
 import numpy as np
 
 from rlnb.design.design import Design
-from rlnb.design.reward import Shaping
 from rlnb.envs.make import EnvFactory
 
 #: of a first try; a person gives their own
@@ -26,9 +25,8 @@ def experiment_defaults(design: Design, env: EnvFactory, names: Sequence[str]) -
     """
     seen = design.state.plan(env.spaces().observation, names).space
     found: dict[str, Any] = {"total_timesteps": TOTAL_TIMESTEPS, "policy": _policy(seen)}
-    gammas = {part.gamma for part in design.reward.enabled if isinstance(part, Shaping)}
-    if len(gammas) == 1:  # with several, the experiment says that they differ
-        found["gamma"] = gammas.pop()
+    if design.reward.discount is not None:  # with several, the experiment says that they differ
+        found["gamma"] = design.reward.discount
     return found
 
 

@@ -98,6 +98,12 @@ class RewardSpec:
         return self._enabled
 
     @property
+    def discount(self) -> float | None:
+        """The gamma that all of its shapings share: the agent's; None without shaping, or where they differ."""
+        gammas = {part.gamma for part in self.enabled if isinstance(part, Shaping)}
+        return gammas.pop() if len(gammas) == 1 else None
+
+    @property
     def unbound(self) -> tuple[str, ...]:
         """Names of Python functions that are still missing."""
         return tuple(

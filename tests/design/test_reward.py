@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -270,6 +272,12 @@ def test_terms_with_state_are_saved_and_put_back():
 def test_bad_values_are_refused(make, message):
     with pytest.raises(DesignError, match=message):
         make()
+
+
+def test_the_discount_is_that_of_all_shapings_that_count():
+    one, other = Shaping("one", "x", gamma=0.9), Shaping("other", "y", gamma=0.99)
+    assert RewardSpec([one]).discount == RewardSpec([one, replace(other, enabled=False)]).discount == 0.9
+    assert RewardSpec([one, other]).discount is RewardSpec.env().discount is None
 
 
 def test_unknown_names_are_found_before_training():

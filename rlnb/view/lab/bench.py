@@ -34,6 +34,9 @@ from rlnb.run.recordings import Recorded
 from rlnb.view.lab.listeners import Event, Listeners
 from rlnb.view.lab.undo import UndoStack
 
+#: the discount of every algorithm of stable-baselines3 by default
+GAMMA = 0.99
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -227,9 +230,11 @@ class Workbench:
         with self.lock:
             batch, design, plan, good = self.batch, self.design, self.plan, self.good
             result = self.preview.result
+        discount = design.reward.discount
+        gamma = GAMMA if discount is None else discount  # as `Lab.experiment` trains
         found = worst_first(
             [
-                *check_reward(batch, design.reward, result=result, good=good, cache=self._cache),
+                *check_reward(batch, design.reward, result=result, good=good, gamma=gamma, cache=self._cache),
                 *check_state(
                     batch, plan, reward=np.asarray(result.total, dtype=np.float64),
                     action_space=self.subject.env.spaces().action, cache=self._cache,

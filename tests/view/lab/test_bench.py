@@ -131,6 +131,14 @@ def test_findings_come_with_settling_and_edits_go_on_meanwhile(bench, told, monk
     assert {"reward.separation", "state.markov"} <= set(codes)
 
 
+@pytest.mark.parametrize(("others", "severity"), [([], "fine"), ([0.98], "warning")])
+def test_shaping_is_checked_with_the_discount_that_it_brings_to_training(bench, others, severity):
+    shapings = [rlnb.Shaping(f"s{i}", "-abs(x)", gamma=gamma) for i, gamma in enumerate([0.95, *others])]
+    bench.edit(reward=rlnb.RewardSpec([*bench.reward.terms, *shapings]), what="shaping")
+    worst = next(finding for finding in bench.settle() if finding.code == "reward.shaping")
+    assert worst.severity == severity
+
+
 def test_drags_from_several_threads_end_in_one_state(bench):
     bench.edit(reward=rlnb.RewardSpec(TERMS), what="tilt")
 
