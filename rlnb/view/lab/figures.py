@@ -127,7 +127,7 @@ class Strips(Figure):
 
     def of(self, label: str) -> Floats:
         """Returns the finite values of one label."""
-        wanted = np.fromiter((one == label for one in self.labels), bool, len(self.values))
+        wanted = np.asarray(self.labels, dtype=str) == label
         found: Floats = self.values[wanted & np.isfinite(self.values)]
         return found
 

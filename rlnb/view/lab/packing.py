@@ -165,7 +165,7 @@ def _lines(figure: LinesFigure, packer: Packer) -> dict[str, Any]:
 def _strips(figure: Strips, packer: Packer) -> dict[str, Any]:
     groups, offsets, left_out = [], jitter(len(figure.values)), 0
     for label, color in figure.colors.items():
-        places = np.flatnonzero(np.fromiter((one == label for one in figure.labels), bool))
+        places = np.flatnonzero(np.asarray(figure.labels, dtype=str) == label)
         chosen = places[choose(figure.values[places])]
         values = figure.of(label)
         left_out += values.size - chosen.size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -115,12 +116,17 @@ class PlotsWidget(anywidget.AnyWidget):
         """Calls `handle` with the cursor's place whenever it moves, by whomever."""
         self.observe(lambda change: handle(change["new"]), names="cursor")
 
-    def on_drawn(self, handle: Callable[[int, float | None], None]) -> None:
-        """Calls `handle` with number and stamp of each update that is on the screen, while `measure` is on."""
+    def on_drawn(self, handle: Callable[[int, float | None, float], None]) -> None:
+        """Calls `handle` with each update that is on the screen, while `measure` is on.
+
+        Args:
+            handle: takes the update's number, its stamp, and when it was drawn by the browser's clock, in
+                seconds since 1970; on one machine that is the clock of `time.time`.
+        """
 
         def receive(_widget: object, content: Any, _buffers: object) -> None:
             if isinstance(content, dict) and isinstance(content.get("drawn"), int):
-                handle(content["drawn"], content.get("stamp"))
+                handle(content["drawn"], content.get("stamp"), content.get("at", math.nan))
 
         self.on_msg(receive)
 

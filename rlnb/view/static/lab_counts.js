@@ -40,21 +40,19 @@ class BarsChart extends FigureChart {
 
   paint(u) {
     const { ctx } = u;
-    const at = (v) => u.valToPos(v, 'x', true);
+    const at = (v) => Math.round(u.valToPos(v, 'x', true));
     const up = (v) => u.valToPos(this.level(v), 'y', true);
     const floor = u.bbox.top + u.bbox.height;
     ctx.save();
     for (const { color, y, from } of this.layers) {
       ctx.fillStyle = ctx.strokeStyle = this.color(color);
-      ctx.beginPath();
+      ctx.globalAlpha = from ? 0.75 : 0.28;
       y.forEach((v, i) => {
         if (!v) return;
         const foot = from && from[i] ? up(from[i]) : floor;
         const head = up(v + (from ? from[i] : 0));
-        ctx.rect(at(this.edges[i]), head, at(this.edges[i + 1]) - at(this.edges[i]), foot - head);
+        ctx.fillRect(at(this.edges[i]), head, at(this.edges[i + 1]) - at(this.edges[i]), foot - head);
       });
-      ctx.globalAlpha = from ? 0.75 : 0.28;
-      ctx.fill();
       if (from) continue;
       ctx.globalAlpha = 1;
       ctx.lineWidth = 1.5 * devicePixelRatio;

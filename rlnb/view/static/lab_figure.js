@@ -105,15 +105,14 @@ class FigureChart {
     this.numbers = numbers;
     this.root.dataset.key = words.key;
     this.root.classList.toggle('rlnb-wide', words.wide);
-    this.title.textContent = words.title;
-    this.unit.textContent = words.unit || '';
+    write(this.title, words.title);
+    write(this.unit, words.unit || '');
     this.box.setAttribute('aria-label', words.said);
-    this.empty.textContent = words.empty;
+    write(this.empty, words.empty);
     this.empty.hidden = !this.isEmpty();
     this.box.classList.toggle('rlnb-void', this.isEmpty());
     this.prepare();
-    this.describe();
-    const signature = JSON.stringify([words.kind, this.signature()]);
+    const signature = JSON.stringify([words.kind, words.note, this.keys().map((key) => [key.name, key.color]), this.signature()]);
     if (this.plot && this.signed === signature) {
       this.plot.setData(this.data());
     } else {
@@ -152,7 +151,7 @@ class FigureChart {
     this.describe(); // swatches follow the theme, too
     const options = this.options(axisStyle(this.stage.root));
     this.plot = new uPlot({
-      width: this.width(), height: this.height(), legend: { show: false }, padding: [8, 14, 0, 0], ...options,
+      width: this.width(), height: this.height(), legend: { show: false }, padding: [8, 20, 0, 0], ...options,
     }, this.data(), this.box);
     this.plot.over.addEventListener('pointermove', (event) => this.hover(event));
     this.plot.over.addEventListener('pointerleave', () => this.leave());
@@ -176,6 +175,11 @@ class FigureChart {
     if (this.plot) this.plot.destroy();
     this.root.remove();
   }
+}
+
+// Text that is as it was costs the page no layout.
+function write(el, text) {
+  if (el.textContent !== text) el.textContent = text;
 }
 
 // Lets an element have the focus and its keys, which JupyterLab would take for commands to the notebook.

@@ -50,7 +50,9 @@ class PlotsView extends Stage {
     });
     if (this.model.get('measure')) {
       const answer = { drawn: this.model.get('seq'), stamp: this.model.get('stamp') };
-      setTimeout(() => { if (!this.gone) this.model.send(answer); }); // after the frame has been painted
+      setTimeout(() => { // after the frame has been painted
+        if (!this.gone) this.model.send({ ...answer, at: (performance.timeOrigin + performance.now()) / 1000 });
+      });
     }
   }
 }

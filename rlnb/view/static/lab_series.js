@@ -81,19 +81,18 @@ class SeriesChart extends FigureChart {
     ctx.beginPath();
     ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
     ctx.clip();
-    const edges = Array.from(this.x, (x) => u.valToPos(x, 'x', true));
-    edges.push(u.valToPos(this.words.end, 'x', true));
+    // Whole pixels and plain rectangles: one path of them all takes 50 ms to fill instead of 2.
+    const edges = Array.from(this.x, (x) => Math.round(u.valToPos(x, 'x', true)));
+    edges.push(Math.round(u.valToPos(this.words.end, 'x', true)));
     ctx.globalAlpha = 0.72;
     for (const { color, from, to } of this.layers) {
       ctx.fillStyle = this.color(color);
-      ctx.beginPath();
       for (let i = 0; i < from.length; i++) {
         if (from[i] === to[i]) continue;
         const a = u.valToPos(from[i], 'y', true);
         const b = u.valToPos(to[i], 'y', true);
-        ctx.rect(edges[i], Math.min(a, b), edges[i + 1] - edges[i], Math.abs(a - b));
+        ctx.fillRect(edges[i], Math.min(a, b), edges[i + 1] - edges[i], Math.abs(a - b));
       }
-      ctx.fill();
     }
     ctx.globalAlpha = 1;
     ctx.strokeStyle = this.ink('--rlnb-ink-soft');

@@ -141,12 +141,18 @@ def test_two_figures_of_one_key_are_refused():
 def test_only_well_formed_messages_are_heard():
     widget, selected, drawn, places = PlotsWidget(), [], [], []
     widget.on_select(lambda key, index: selected.append((key, index)))
-    widget.on_drawn(lambda seq, stamp: drawn.append((seq, stamp)))
+    widget.on_drawn(lambda *told: drawn.append(told))
     widget.on_cursor(places.append)
-    for content in ({"select": "a", "index": 3}, {"select": "a"}, {"drawn": 2, "stamp": 0.5}, "x", {}):
+    for content in (
+        {"select": "a", "index": 3},
+        {"select": "a"},
+        {"drawn": 2, "stamp": 0.5, "at": 9.0},
+        "x",
+        {},
+    ):
         widget._msg_callbacks(widget, content, [])
     widget.cursor = 4.0
-    assert (selected, drawn, places) == ([("a", 3)], [(2, 0.5)], [4.0])
+    assert (selected, drawn, places) == ([("a", 3)], [(2, 0.5, 9.0)], [4.0])
 
 
 def test_rings_carry_a_word():
