@@ -6,8 +6,7 @@ nothing and shows pictures and tables of the design that counts there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from rlnb.design.transitions import Transitions
 from rlnb.envs.frames import FrameBudget
 from rlnb.envs.make import resolve_env
 from rlnb.envs.signals import Signal, check_signals
-from rlnb.errors import UsageError
+from rlnb.errors import DesignError
 from rlnb.experiment_design import design_of
 from rlnb.lab_inputs import (
     chosen_policy,
@@ -31,7 +30,8 @@ from rlnb.lab_inputs import (
 )
 from rlnb.run.design_file import DesignFile, default_design_path
 from rlnb.run.identity import current
-from rlnb.run.recordings import EpisodeStore
+from rlnb.run.recordings import EpisodeStore, Recorded
+from rlnb.view.frontend import after_each_cell
 from rlnb.view.lab.bench import Subject, Workbench
 from rlnb.view.lab.episodes import BUILT_IN, Episodes
 from rlnb.view.lab.keeper import Keeper
@@ -39,6 +39,7 @@ from rlnb.view.lab.keeper import Keeper
 if TYPE_CHECKING:
     from rlnb.design.checks.finding import Finding
     from rlnb.experiment import Experiment
+    from rlnb.view.lab.display import Showing
     from rlnb.view.lab.static_view import StaticLab
 
 _open: dict[Path, Lab] = {}
@@ -89,8 +90,9 @@ class Lab:
         self._in_job = current() is not None
         path = design_path(design, self.env.label)
         if path in _open:
-            _open.pop(path).close()
+            _open[path].flush()
         self._file = DesignFile(path)
+        self._is_fixed = self._in_job and path.exists()
         functions = functions_of(self.defaults)
         subject = Subject(self.env, self.names, functions)
         chosen = self._file.read() or self.defaults
@@ -99,24 +101,25 @@ class Lab:
             EpisodeStore(
                 self._file.folder / "episodes", env=self.env.reference, names=self.names, signals=self.signals
             ),
-            demo=demonstration(demo),
+            demo=demonstration(demo, self.names),
             signals=self.signals,
             writes=not self._in_job,
             offered=lambda: offered_policies(policies or {}, self.env.reference),
         )
-        self._design = design_of(chosen, functions=functions.values())
-        self._budget = FrameBudget(megabytes=frames) if frames else None
-        recorded = self.episodes.load()
-        if recorded is None and not self._in_job:
-            self._record_first(episodes)
-            recorded = self.episodes.load()
-        self.bench: Workbench | None = None
+        self._budget = FrameBudget(megabytes=frames) if frames and not self._in_job else None
+        recorded = self.episodes.load() or self._record_first(episodes)
+        self.bench = Workbench(
+            subject, recorded, design_of(chosen, functions=functions.values()), self._file.read_notes()
+        )
         self._keeper: Keeper | None = None
-        if recorded is not None:
-            self.bench = Workbench(subject, recorded, self._design, self._file.read_notes())
-            if not self._in_job:
-                self._keeper = Keeper(self.bench, self._file)
-                _open[path] = self
+        self._forget_cells: Callable[[], None] = lambda: None
+        if not self._in_job:
+            if path in _open:
+                _open.pop(path).close()
+            self._keeper = Keeper(self.bench, self._file)
+            self._forget_cells = after_each_cell(self._take_cell)
+            _open[path] = self
+        self._showing: Showing | None = None
         self._widget: Any = None
 
     # --- what an Experiment asks for
@@ -128,7 +131,7 @@ class Lab:
 
     def design(self) -> Design:
         """Returns the design as it stands, with its Python terms bound."""
-        return self._design if self.bench is None else self.bench.design
+        return self.bench.design
 
     def files(self) -> list[Path]:
         """Returns what a job needs of this lab: the design file, notes and recordings, without images."""
@@ -151,18 +154,17 @@ class Lab:
     @property
     def batch(self) -> Transitions:
         """The recorded transitions of all episodes."""
-        return self._need().batch
+        return self.bench.batch
 
     @property
     def rewards(self) -> Array:
         """What the design pays for each recorded transition, float32 (n,): the bytes that training pays."""
-        return self._need().preview.result.total
+        return self.bench.preview.result.total
 
     @property
     def observations(self) -> Array:
         """What the agent would see at each recorded transition, as in training."""
-        bench = self._need()
-        return bench.plan.preview(bench.batch)[0]
+        return self.bench.plan.preview(self.bench.batch)[0]
 
     def experiment(self, algo: Any = "PPO", name: str | None = None, **settings: Any) -> Experiment:
         """Returns an experiment that trains this lab's design.
@@ -185,53 +187,53 @@ class Lab:
 
     def check(self) -> list[Finding]:
         """Returns what the checks find in the design as it stands, the worst first."""
-        return self._need().settle()
+        return self.bench.settle()
 
     def change(self, *, reward: Any = None, state: Any = None) -> None:
         """Changes the design from code, as an edit in the widget does.
+
+        In a job that has a design file nothing changes: the file holds what came of all edits.
 
         Args:
             reward: as in `Lab(reward=…)`; left out, it stays.
             state: likewise.
         """
         given = design_of(None, reward, state)
-        changes = {
-            name: getattr(given, name)
-            for name, new in (("reward", reward), ("state", state))
-            if new is not None
-        }
-        if self.bench is not None:
-            self.bench.edit(**changes, what="changed by a cell")
-        else:  # a job whose recordings stayed behind trains all the same
-            self._design = replace(self._design, **changes)
+        if self._is_fixed:
+            return
+        self.bench.edit(
+            reward=None if reward is None else given.reward,
+            state=None if state is None else given.state,
+            what="changed by a cell",
+        )
 
     def undo(self) -> None:
-        """Takes the last edit back."""
-        self._need().undo()
+        """Takes the last edit back; in a job as `change`."""
+        if not self._is_fixed:
+            self.bench.undo()
 
     def redo(self) -> None:
-        """Does again what was taken back."""
-        self._need().redo()
+        """Does again what was taken back; in a job as `change`."""
+        if not self._is_fixed:
+            self.bench.redo()
 
     def record(
         self, policy: Any = "random", *, episodes: int = 5, seed: int = 0, label: str | None = None
     ) -> None:
-        """Records more episodes; in a job nothing is recorded, since the notebook's recordings are there.
+        """Records more episodes; the same ones are not recorded twice, so that a cell may be run again.
 
         Args:
             policy: "random", "sticky", "idle", a function of an observation, an SB3 model, or a run's
                 checkpoint such as "exp-2026-11-30-lander-7f3a@best".
             episodes: how many.
             seed: of the first episode.
-            label: what to call the policy.
+            label: what to call the policy. A policy that was changed needs another label or seed.
         """
-        if self._in_job:
+        choice = chosen_policy(policy, label)
+        if self.episodes.has(choice.label, episodes=episodes, seed=seed):
             return
-        bench = self._need()
-        self.episodes.record(chosen_policy(policy, label), episodes=episodes, seed=seed, frames=self._budget)
-        recorded = self.episodes.load()
-        assert recorded is not None
-        bench.set_episodes(recorded)
+        self.episodes.record(choice, episodes=episodes, seed=seed, frames=self._budget)
+        self.bench.set_episodes(self.episodes.loaded())
 
     def versions(self) -> list[Any]:
         """Returns the design's earlier versions, oldest first."""
@@ -246,49 +248,49 @@ class Lab:
         if self._keeper is not None:
             self._keeper.close()
             self._keeper = None
+            self._forget_cells()
 
     # --- showing
 
     def __repr__(self) -> str:
-        episodes = 0 if self.bench is None else len(self.bench.keys)
         design = "; ".join(describe(self.design()))
-        return f"Lab({self.env.label}, {self._file.path.name}: {episodes} episodes; {design})"
+        return f"Lab({self.env.label}, {self._file.path.name}: {len(self.bench.keys)} episodes; {design})"
 
     def _ipython_display_(self) -> None:
-        from rlnb.view.lab.display import show_lab
+        if self._showing is None:
+            from rlnb.view.lab.display import Showing
 
-        show_lab(self._static, self.bench, None if self._keeper is None else self._view)
+            self._showing = Showing(self._static, self.bench, None if self._keeper is None else self._view)
+        self._showing.show()
 
     def _static(self) -> StaticLab:
         from rlnb.view.lab.static_view import StaticLab
 
-        design = self.design()
-        plan = design.state.plan(self.env.spaces().observation, self.names)
         title, file_name = self.env.label, self._file.path.name
-        return StaticLab(self.bench, design, self.defaults, title=title, file_name=file_name, plan=plan)
+        return StaticLab(self.bench, self.design(), self.defaults, title=title, file_name=file_name)
 
     def _view(self) -> Any:
         """Returns the widget; one for the whole life of the lab, so that every cell shows the same."""
         if self._widget is None:
             from rlnb.view.lab.lab_view import LabView
 
-            assert self.bench is not None
             assert self._keeper is not None
             view = LabView(self.env.label, self._file.path.name, self.bench, self._keeper, self.episodes)
             self._widget = view.widget
         return self._widget
 
-    def _record_first(self, episodes: int) -> None:
+    def _take_cell(self) -> None:
+        """Takes in Python terms that the cell which has just run has defined anew."""
+        try:
+            self.bench.rebind()
+        except DesignError as error:
+            self.bench.say(str(error))
+
+    def _record_first(self, episodes: int) -> Recorded:
         from rlnb.view.lab.progress import recording
 
         with recording(f"Recording {episodes} random episodes of {self.env.label}", episodes) as progress:
             self.episodes.record(
                 BUILT_IN[0], episodes=episodes, seed=0, frames=self._budget, progress=progress
             )
-
-    def _need(self) -> Workbench:
-        if self.bench is None:
-            raise UsageError(
-                "This lab has no episodes: in a job only those that were recorded beside the notebook are there."
-            )
-        return self.bench
+        return self.episodes.loaded()

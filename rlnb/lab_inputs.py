@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,21 +29,32 @@ def design_path(design: object, label: str) -> Path:
     return Path(design).expanduser().absolute()
 
 
-def demonstration(demo: object) -> Transitions | None:
+def demonstration(demo: object, names: Sequence[str]) -> Transitions | None:
     """Returns the episodes that a notebook brings.
 
+    Args:
+        demo: transitions, or the path of a recording.
+        names: of the environment's observation components.
+
     Raises:
-        UsageError: they are neither transitions nor a recording's path.
+        UsageError: they are neither transitions nor a recording's path, or of another environment.
     """
-    if demo is None or isinstance(demo, Transitions):
-        return demo
+    if demo is None:
+        return None
     if isinstance(demo, str | Path):
         if not Path(demo).is_file():
             raise UsageError(
                 f"demo={str(demo)!r} is no file; record one with rlnb.record(env, to={str(demo)!r})"
             )
-        return read_transitions(demo)
-    raise UsageError(f"demo={demo!r:.80} is no recording; give what rlnb.record(…) returns, or its file")
+        demo = read_transitions(demo)
+    if not isinstance(demo, Transitions):
+        raise UsageError(f"demo={demo!r:.80} is no recording; give what rlnb.record(…) returns, or its file")
+    if demo.obs.names != tuple(names):
+        raise UsageError(
+            f"the demo's observations are {', '.join(demo.obs.names) or 'unnamed'}, and the environment's are "
+            f"{', '.join(names) or 'unnamed'}; record the demo in the lab's environment, with the same names"
+        )
+    return demo
 
 
 def functions_of(design: Design) -> dict[str, TermFunction]:

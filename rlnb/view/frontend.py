@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
@@ -38,3 +39,16 @@ def interactive_shell() -> Any | None:
 
     ipython = sys.modules.get("IPython")
     return None if ipython is None else ipython.get_ipython()
+
+
+def after_each_cell(action: Callable[[], None]) -> Callable[[], None]:
+    """Calls `action` after each cell that runs in this process; returns what ends that. Elsewhere nothing happens."""
+    shell = interactive_shell()
+    if shell is None:
+        return lambda: None
+
+    def run(*_: Any) -> None:
+        action()
+
+    shell.events.register("post_run_cell", run)
+    return lambda: shell.events.unregister("post_run_cell", run)

@@ -23,7 +23,7 @@ from rlnb.design.checks.reward import check_reward
 from rlnb.design.checks.state import check_state
 from rlnb.design.design import Design
 from rlnb.design.preview import RewardPreview
-from rlnb.design.reward import RewardSpec
+from rlnb.design.reward import RewardSpec, Term
 from rlnb.design.state import StatePlan, StateSpec
 from rlnb.design.term import TermFunction, marked_terms
 from rlnb.design.transitions import Transitions
@@ -159,6 +159,8 @@ class Workbench:
                 reward=self.reward if reward is None else reward.bind(self.functions),
                 state=self.state if state is None else state,
             )
+            if design == self.design and _functions(design) == _functions(self.design):
+                return  # a front end that answers with the value it was given, say
             self._show(design, self.design)
             self._undo.push(design, what, merge=merge)
             self.listeners.tell(*self._changed(reward is not None, state is not None))
@@ -180,8 +182,7 @@ class Workbench:
         with self.lock:
             functions = self.functions
             design = self.design.bind(functions)
-            old = [getattr(part, "function", None) for part in self.reward.terms]
-            if [getattr(part, "function", None) for part in design.reward.terms] == old:
+            if _functions(design) == _functions(self.design):
                 return
             self._show(design, self.design)
             self._undo.replace(lambda value: value.bind(functions))
@@ -278,3 +279,8 @@ class Workbench:
     @staticmethod
     def _changed(reward: bool, state: bool) -> list[Event]:
         return [event for event, is_so in ((Event.REWARD, reward), (Event.STATE, state)) if is_so]
+
+
+def _functions(design: Design) -> list[TermFunction | None]:
+    """Returns the Python terms of a design, which do not count when designs are compared."""
+    return [part.function for part in design.reward.terms if isinstance(part, Term)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rlnb.errors import RlnbError
 from rlnb.run.autosave import Autosave
 from rlnb.view.display import NotebookOutput, publish
 from rlnb.view.frontend import FrontEnd, front_end
@@ -21,40 +20,43 @@ from rlnb.view.lab.static_view import StaticLab
 STILL_DELAY = 4.0
 
 
-def show_lab(
-    static: Callable[[], StaticLab], bench: Workbench | None, make: Callable[[], Any] | None
-) -> None:
-    """Shows a lab in the running cell.
+class Showing:
+    """Shows one lab in the cells that ask for it.
 
     Args:
         static: makes the lab's still face as it is then.
-        bench: the model, or None without episodes.
+        bench: the model.
         make: returns the widget; None where there is nobody to use it.
     """
-    where = front_end()
-    if where is FrontEnd.TERMINAL:
-        print(static().text())
-    elif where is FrontEnd.LIVE and bench is not None and make is not None:
-        _show_live(static, bench, make())
-    else:
-        face = static()
-        publish({"text/html": face.html(), "text/plain": face.text()}, {})
-        if bench is not None:
+
+    def __init__(
+        self, static: Callable[[], StaticLab], bench: Workbench, make: Callable[[], Any] | None
+    ) -> None:
+        self._static, self._bench, self._make = static, bench, make
+        self._newest: NotebookOutput | None = None
+        self._still = Autosave(self._redraw, delay=STILL_DELAY, on_error=lambda error: bench.say(str(error)))
+
+    def show(self) -> None:
+        """Shows the lab in the running cell."""
+        where = front_end()
+        if where is FrontEnd.TERMINAL:
+            print(self._static().text())
+        elif where is FrontEnd.LIVE and self._make is not None:
+            self._show_live(self._make())
+        else:
+            face = self._static()
+            publish({"text/html": face.html(), "text/plain": face.text()}, {})
             publish(*face.picture())
 
+    def _show_live(self, widget: Any) -> None:
+        if self._newest is None:
+            self._bench.listeners.add(lambda event: self._still.touch() if event is Event.SETTLED else None)
+        self._newest = NotebookOutput()
+        self._newest.open(widget, self._static().text(), None)
+        self._still.touch()  # drawing the picture takes longer than opening the lab
 
-def _show_live(static: Callable[[], StaticLab], bench: Workbench, widget: Any) -> None:
-    output = NotebookOutput()
-    face = static()
-    output.open(widget, face.text(), face.png())
-
-    def redraw() -> None:
-        now = static()
-        output.halt(now.png(), now.text())
-
-    def say(error: BaseException) -> None:
-        if isinstance(error, RlnbError):
-            bench.say(str(error))
-
-    still = Autosave(redraw, delay=STILL_DELAY, on_error=say)
-    bench.listeners.add(lambda event: still.touch() if event is Event.SETTLED else None)
+    def _redraw(self) -> None:
+        """Draws the still picture anew beside the newest output."""
+        if self._newest is not None:
+            face = self._static()
+            self._newest.halt(face.png(), face.text())

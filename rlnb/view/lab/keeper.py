@@ -121,7 +121,7 @@ class Keeper:
             self._bench.say(str(error))
         self.closed = True
         self._file.release()
-        self._bench.say("This lab was opened again by a cell; the new one is the one that saves.")
+        self._bench.say("This lab is closed, since its cell was run again or it was told to: changes here are not saved.")
 
     def _hear(self, event: Event) -> None:
         if event in (Event.REWARD, Event.STATE, Event.EPISODES, Event.NOTES):
