@@ -123,9 +123,12 @@ class Payments:
 
         They can be told from the rest only where terms are summed.
         """
-        if self.reward.combine is not None or any(group.combine for group in self.reward.groups):
+        if self.reward.combine is not None:
             return ()
-        parts = (part for part in self.reward.enabled if isinstance(part, Shaping))
+        combined = {group.name for group in self.reward.groups if group.combine is not None}
+        parts = (
+            part for part in self.reward.enabled if isinstance(part, Shaping) and part.group not in combined
+        )
         return tuple(part.name for part in parts if np.isclose(part.gamma, self.gamma, atol=1e-9))
 
     @cached_property

@@ -118,7 +118,7 @@ def _of_term(payments: Payments, part: Term, batch: Transitions) -> Finding | No
         if not shared:
             return paid_for_presence(payments, part)
     weight = payments.result.weight(part.name)
-    key = ("difference", payments.term_keys[part.name], shared)
+    key = ("difference", payments.term_keys[part.name], shared, payments.gamma)
     difference, back = payments.keep(key, lambda: _examine(part, batch, shared, payments.gamma))
     if difference is not None:
         return _of_difference(payments, part, difference, weight)

@@ -9,7 +9,7 @@ import pytest
 
 from rlnb.design.checks.finding import Severity
 from rlnb.design.checks.reward import check_reward
-from rlnb.design.reward import RewardSpec, Shaping, Term
+from rlnb.design.reward import RewardSpec, Shaping, Term, TermGroup
 from rlnb.design.transitions import Transitions
 from tests.design.checks import rollouts
 from tests.design.checks.rollouts import by_code
@@ -125,6 +125,14 @@ def test_costs_and_potentials_are_not_called_shaping_that_misleads():
     ]
     assert by_hand.severity is Severity.HINT
     assert "pays for ending" in by_hand.sentence
+
+
+@pytest.mark.parametrize(("group", "severity"), [(None, Severity.FINE), ("care", Severity.HINT)])
+def test_shaping_is_told_to_stand_in_an_expression_only_where_it_does(group, severity):
+    terms = [ENV, Shaping("height", "x", group=group), Term("slow", "-abs(v)", group="care")]
+    care = TermGroup("care", combine="min(0, slow)" if group is None else "min(height, slow)")
+    found = by_code(check_reward(mountain_car(), RewardSpec(terms, groups=[care])))["reward.shaping"]
+    assert found.severity is severity
 
 
 def test_shaping_with_another_discount_than_the_agents():
