@@ -37,9 +37,9 @@ from rlnb.view.lab.episodes import BUILT_IN, Episodes
 from rlnb.view.lab.keeper import Keeper
 
 if TYPE_CHECKING:
-    from rlnb.design.checks.finding import Finding
     from rlnb.experiment import Experiment
     from rlnb.view.lab.display import Showing
+    from rlnb.view.lab.findings import Findings
     from rlnb.view.lab.static_view import StaticLab
 
 _open: dict[Path, Lab] = {}
@@ -185,9 +185,11 @@ class Lab:
         """Returns the design as the source of a cell."""
         return to_code(self.design())
 
-    def check(self) -> list[Finding]:
+    def check(self) -> Findings:
         """Returns what the checks find in the design as it stands, the worst first."""
-        return self.bench.settle()
+        from rlnb.view.lab.findings import Findings
+
+        return Findings(self.bench.settle())
 
     def change(self, *, reward: Any = None, state: Any = None) -> None:
         """Changes the design from code, as an edit in the widget does.
