@@ -78,13 +78,13 @@ def css_color(color: Color) -> str:
 
 def _axes(area: Area, figure: Figure, *, beside: bool) -> Axes:
     """Returns axes that leave room for two lines above them, labels, and a legend on the right."""
-    area.say(figure.note, left=LEFT, down=0.32, size=7, color=SOFT)
-    return area.axes(left=LEFT, right=1.75 if beside else RIGHT, bottom=BOTTOM, top=0.46)
+    area.say(figure.note, left=LEFT, down=0.38, size=7, color=SOFT)
+    return area.axes(left=LEFT, right=1.75 if beside else RIGHT, bottom=BOTTOM, top=0.5)
 
 
 def _label(axes: Axes, figure: Figure, x_label: str, y_label: str, *, ticks: bool = True) -> None:
     dress(axes, figure.title, x_label, y_label)
-    axes.set_title(figure.title, loc="left", size=9, weight="bold", color=INK, pad=16, parse_math=False)
+    axes.set_title(figure.title, loc="left", size=9, weight="bold", color=INK, pad=18, parse_math=False)
     if ticks:
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(few_ticks())

@@ -30,7 +30,11 @@ NAMED = 24
 def section(title: str, *parts: str) -> str:
     """Returns a part of the document under a heading; "" without content."""
     inside = "".join(parts)
-    return f'<h4 style="margin:14px 0 4px;font-size:1em">{escape(title)}</h4>{inside}' if inside else ""
+    return (
+        f'<h4 style="margin:16px 0 4px;font-size:1.05em;font-weight:700">{escape(title)}</h4>{inside}'
+        if inside
+        else ""
+    )
 
 
 def paragraph(markup: str, *, quiet: bool = False) -> str:
