@@ -40,6 +40,8 @@ MAX_COMPONENTS = 128
 MAX_CATEGORIES = 64
 #: ridge penalty for each row, on standardized features
 PENALTY = 1e-4
+#: share of the largest variance below which components are the same: recorded states are float32
+EQUAL = 1e-10
 #: share of the largest and of the smallest changes that is left out: falls, hits, goals
 RARE = 0.005
 #: fewest episodes from which something is said, and into how many parts they are divided
@@ -201,7 +203,7 @@ def encode_actions(action: Array | Columns, space: Any = None) -> Array:
 def _one_frame(state: Array, action: Array) -> tuple[Array, Array]:
     """Returns the features of one frame: 1, state, action; and as many products of these as stay few."""
     d, k = state.shape[1], action.shape[1]
-    linear = np.concatenate([np.ones((len(state), 1)), state, action], axis=1)
+    linear = np.concatenate([np.ones((len(state), 1)), _whitened(state), action], axis=1)
     left = (
         min(MAX_FEATURES, len(state) // STEPS_PER_FEATURE) - 1 - 2 * (d + k)
     )  # the second frame comes to it
@@ -217,6 +219,18 @@ def _one_frame(state: Array, action: Array) -> tuple[Array, Array]:
         if len(first) <= left:
             parts.append(mild[:, first] * mild[:, second])
     return linear, np.concatenate(parts, axis=1)
+
+
+def _whitened(state: Array) -> Array:
+    """Returns uncorrelated features that span the same.
+
+    Of two frames in one state, ridge would shrink the difference away, and that is the velocity.
+    """
+    if not state.shape[1]:
+        return state
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(state, rowvar=False)))
+    kept = values > EQUAL * values.max(initial=0.0)
+    return np.asarray((state - state.mean(axis=0)) @ (vectors[:, kept] / np.sqrt(values[kept])))
 
 
 def _scores(blocks: Sequence[Array], models: Sequence[tuple[int, ...]], targets: Array, fold: Array) -> Array:

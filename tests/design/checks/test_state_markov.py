@@ -133,6 +133,13 @@ def test_the_advice_helps_as_far_as_it_can(remedy):
     assert found.sentence.startswith("Only the action before is missing")
 
 
+@pytest.mark.parametrize("remedy", [Delta(["x", "y"]), Stack(2, ["x", "y"]), Stack(4)])
+def test_frames_in_a_state_count_as_one_although_they_are_nearly_the_same(remedy):
+    seen = Select(["x", "y", "angle", "angle_rate", "left_contact", "right_contact"])
+    assert probe("LunarLander-v3", seen).severity is Severity.WARNING
+    assert probe("LunarLander-v3", seen, remedy).severity is Severity.FINE
+
+
 def line(n, *, length=40, slope=0.5, reward=None, obs=None):
     """Episodes of a walk x' = x + slope * v with a velocity v that changes by chance."""
     rng = np.random.default_rng(3)
