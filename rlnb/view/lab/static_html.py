@@ -120,7 +120,7 @@ def reward_html(reward: RewardSpec) -> str:
     return "".join([*parts, paragraph(f"Reward of a step: {total}.")])
 
 
-def state_html(state: StateSpec, plan: StatePlan | None) -> str:
+def state_html(state: StateSpec, plan: StatePlan) -> str:
     """Returns what the agent sees; `plan` says which space results."""
     if state.is_identity:
         parts = [paragraph("The environment's own observation.")]
@@ -130,12 +130,10 @@ def state_html(state: StateSpec, plan: StatePlan | None) -> str:
             paragraph("The environment's observation goes through:"),
             f'<ol style="margin:2px 0;padding-left:28px">{items}</ol>',
         ]
-    if plan is not None:
-        parts.append(paragraph(f"Observation space: {space_words(plan.space, plan.names)}"))
-    return "".join(parts)
+    return "".join([*parts, paragraph(f"Observation space: {named_space_html(plan.space, plan.names)}")])
 
 
-def space_words(space: Any, names: Sequence[str]) -> str:
+def named_space_html(space: Any, names: Sequence[str]) -> str:
     """Returns an observation space in one line of markup, e.g. "Box of shape (4,), float32: x, vx, …"."""
     kind, shape = type(space).__name__, getattr(space, "shape", None)
     if kind != "Box" or shape is None:

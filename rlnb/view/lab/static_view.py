@@ -8,14 +8,15 @@ from html import escape
 import numpy as np
 
 from rlnb.design.design import Design
-from rlnb.design.state import StatePlan
 from rlnb.errors import RlnbError
 from rlnb.view.assets import source
 from rlnb.view.display import Bundle, image_bundle
 from rlnb.view.drawing import INK, SOFT, WIDTH, png_of
 from rlnb.view.lab.bench import Workbench
 from rlnb.view.lab.figures import Figure
+from rlnb.view.lab.findings_html import findings_html
 from rlnb.view.lab.reward_figures import contribution_figure, ranking_figure, return_figure, step_figure
+from rlnb.view.lab.space_words import dimensions_words
 from rlnb.view.lab.static_figures import Area, draw, figure_rows
 from rlnb.view.lab.static_html import (
     difference_html,
@@ -25,51 +26,36 @@ from rlnb.view.lab.static_html import (
     section,
     state_html,
 )
+from rlnb.view.lab.static_state import observations_html
 
 _HEAD, _ROW = 0.56, 2.5  # inches
-_NOTHING = "No episodes are here, so there is nothing to draw: in a job only recordings are looked at."
 
 
 class StaticLab:
     """What a document keeps of a lab.
 
     Args:
-        bench: design and episodes; None where there are no episodes.
+        bench: the episodes.
         design: the design that counts.
         defaults: what the code says.
         title: the environment.
         file_name: the design file's name.
-        plan: the state, fitted to the environment, where there is no bench to ask.
     """
 
     def __init__(
-        self,
-        bench: Workbench | None,
-        design: Design,
-        defaults: Design,
-        *,
-        title: str,
-        file_name: str,
-        plan: StatePlan | None = None,
+        self, bench: Workbench, design: Design, defaults: Design, *, title: str, file_name: str
     ) -> None:
         self._bench, self._design, self._defaults = bench, design, defaults
         self._title, self._file_name = title, file_name
-        self._plan = bench.plan if bench is not None else plan
 
     def text(self) -> str:
         """Returns a line for terminals."""
         count = len(self._design.reward.enabled)
-        reward = (
-            "the environment's reward"
-            if self._design.reward.is_identity
-            else f"{count} reward {_terms(count)}"
-        )
-        dims = (
-            ""
-            if self._plan is None
-            else f", observation {getattr(self._plan.space, 'shape', None) or self._plan.space}"
-        )
-        return f"Lab of {self._title} ({self._file_name}): {self._episodes_words()}; {reward}{dims}"
+        reward = f"{count} reward {'term' if count == 1 else 'terms'}"
+        if self._design.reward.is_identity:
+            reward = "the environment's reward"
+        seen = dimensions_words(self._bench.plan)
+        return f"Lab of {self._title} ({self._file_name}): {self._episodes_words()}; {reward}; {seen}"
 
     def html(self) -> str:
         """Returns design, difference from the code, episodes and findings as one piece of HTML."""
@@ -81,18 +67,14 @@ class StaticLab:
             ),
             section("Difference from the code", difference_html(self._defaults, self._design)),
             section("Reward", reward_html(self._design.reward)),
+            section(
+                "State",
+                state_html(self._design.state, bench.plan),
+                self._looked_at(observations_html, bench),
+            ),
+            section("Episodes", episodes_html(bench)),
+            section("Checks", self._looked_at(_checks_html, bench)),
         ]
-        state = state_html(self._design.state, self._plan)
-        if bench is None:
-            parts += [section("State", state), section("Episodes", paragraph(_NOTHING))]
-        else:
-            from rlnb.view.lab.static_state import observations_html
-
-            parts += [
-                section("State", state, self._looked_at(observations_html, bench)),
-                section("Episodes", episodes_html(bench)),
-                section("Checks", self._looked_at(_checks_html, bench)),
-            ]
         style = f"<style>{source('lab_tables.css', 'lab_static.css')}</style>"
         return f'{style}<div class="rlnb-lab-static" style="line-height:1.45;overflow-x:auto">{"".join(parts)}</div>'
 
@@ -108,8 +90,6 @@ class StaticLab:
 
     def _figures(self) -> list[Figure]:
         bench = self._bench
-        if bench is None:
-            return []
         with bench.lock:
             shown = contribution_figure(bench, shown_episode(bench))
             return [shown, return_figure(bench), step_figure(bench), ranking_figure(bench)]
@@ -122,8 +102,6 @@ class StaticLab:
             return paragraph(escape(str(error)))
 
     def _episodes_words(self) -> str:
-        if self._bench is None:
-            return "no episodes"
         labels = self._bench.preview.labels
         counts = {label: labels.count(label) for label in dict.fromkeys(labels)}
         said = ", ".join(f"{count} {label or 'unnamed'}" for label, count in counts.items())
@@ -170,10 +148,4 @@ def figures_image(figures: list[Figure], title: str, words: str, aside: str) -> 
 
 
 def _checks_html(bench: Workbench) -> str:
-    from rlnb.view.lab.findings_html import findings_html
-
     return findings_html(bench.findings or bench.settle())
-
-
-def _terms(count: int) -> str:
-    return "term" if count == 1 else "terms"

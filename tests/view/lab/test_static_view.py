@@ -12,9 +12,9 @@ from PIL import Image
 import rlnb
 from rlnb.view.drawing import WIDTH
 from rlnb.view.figures import PALETTE
+from rlnb.view.lab import static_state
 from rlnb.view.lab.static_figures import css_color, figure_rows
 from rlnb.view.lab.static_view import StaticLab, figures_image, shown_episode
-from tests.view.lab.conftest import NAMES
 from tests.view.lab.shown import figures
 
 DEFAULTS = rlnb.Design(rlnb.RewardSpec([rlnb.Term("env", "reward"), rlnb.Term("tilt", "-abs(theta)")]))
@@ -65,9 +65,8 @@ class Reader(HTMLParser):
             self.rows[-1][-1] += data
 
 
-def _static(bench, design=None, **more) -> StaticLab:
-    design = design or (DEFAULTS if bench is None else bench.design)
-    return StaticLab(bench, design, DEFAULTS, title="CartPole-v1", file_name="cart.yaml", **more)
+def _static(bench) -> StaticLab:
+    return StaticLab(bench, bench.design, DEFAULTS, title="CartPole-v1", file_name="cart.yaml")
 
 
 @pytest.fixture
@@ -122,9 +121,9 @@ def test_the_findings_are_those_of_the_checks(edited):
     assert all(finding.sentence in text for finding in edited.findings)
 
 
-def test_whatever_a_design_says_is_escaped():
+def test_whatever_a_design_says_is_escaped(bench):
     design = rlnb.Design(rlnb.RewardSpec([rlnb.Term("a", "where(x < 1, 1, 0)"), rlnb.Term("b", python="f")]))
-    lab = StaticLab(None, design, DEFAULTS, title="<img src=x onerror=alert(1)>", file_name='"><b>.yaml')
+    lab = StaticLab(bench, design, DEFAULTS, title="<img src=x onerror=alert(1)>", file_name='"><b>.yaml')
     read = Reader(lab.html())
     assert "img" not in read.tags
     assert "onerror" not in read.attributes
@@ -133,16 +132,18 @@ def test_whatever_a_design_says_is_escaped():
     assert ["b", "f(batch)", "1"] in read.rows
 
 
-def test_without_recordings_design_and_difference_are_shown_and_it_says_so():
-    design = rlnb.Design(CHANGED, STATE)
-    space = rlnb.Experiment("c", env="CartPole-v1", total_timesteps=1).make_env.spaces().observation
-    lab = _static(None, design, plan=STATE.plan(space, NAMES))
-    text = Reader(lab.html()).text
-    assert "No episodes are here, so there is nothing to draw" in text
-    assert "tilt: weight 1 -> 2.5" in text
-    assert "Box of shape (3,), float32: x, theta, energy" in text
-    assert lab.text() == "Lab of CartPole-v1 (cart.yaml): no episodes; 3 reward terms, observation (3,)"
-    assert lab.png()[:4] == b"\x89PNG"
+def test_a_terminal_gets_one_line(edited):
+    said = "Lab of CartPole-v1 (cart.yaml): 5 episodes (3 random, 2 balance); 3 reward terms; 3 dimensions, float32"
+    assert _static(edited).text() == said
+
+
+def test_many_components_are_counted_and_not_all_shown(edited, monkeypatch):
+    monkeypatch.setattr(static_state, "ROWS", 2)
+    text = Reader(_static(edited).html()).text
+    assert "the first 2 of 4 are shown" in text
+    assert "the first 2 of 3 are shown" in text
+    monkeypatch.setattr(static_state, "MOST_BYTES", 100)
+    assert "too much for a document; see the tab State" in Reader(_static(edited).html()).text
 
 
 def test_the_picture_is_light_small_and_full(edited):
