@@ -84,10 +84,10 @@ def _row(profile: ComponentProfile, new: bool) -> str:
     bounded = profile.low > float("-inf") or profile.high < float("inf")
     name = escape(profile.name)
     return (
-        f'<tr><th scope="row" title="{name}"><span class="rlnb-component">{name}</span>'
+        f'<tr><th scope="row" title="{name}"><span class="rlnb-component">{name}</span> '
         f'<span class="rlnb-muted">{escape(profile.dtype)} {"".join(marks)}</span></th>'
         f'<td class="rlnb-range">{range_bar(profile, f"{seen} {declared}")}'
-        f'<span>{seen} <span class="rlnb-muted">{declared}</span></span></td>'
+        f'<span>{seen}</span> <span class="rlnb-muted">{declared}</span></td>'
         f"<td>{short_number(profile.mean)}</td><td>{short_number(profile.spread)}</td>"
         f"<td>{percent(profile.saturated) if bounded else '–'}</td><td>{histogram(profile)}</td></tr>"
     )

@@ -139,4 +139,4 @@ def coverage_words(found: Coverage) -> str:
     ]  # fmt: skip
     cells = int(np.any([counts > 0 for counts in found.counts.values()], axis=0).sum())
     every = found.counts[next(iter(found.counts))].size
-    return f"Of the {cells:,} cells (of {every:,}) that any policy visits: {', '.join(shares)}."
+    return f"Of the {cells:,} cells that any policy visits ({every:,} are on the map): {', '.join(shares)}."

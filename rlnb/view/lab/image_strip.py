@@ -18,6 +18,8 @@ from rlnb.view.lab.number_text import short_number
 
 #: the longer side of a picture in CSS pixels; small ones grow in whole steps, so that pixels stay square
 _SIDE = 120
+#: pictures that are shown, and observations that are strips of pictures themselves
+_MOST, _MOST_STACKS = 5, 3
 
 
 def images_html(profile: ImageProfile, space: Any, *, title: str, frames: int = 1, note: str = "") -> str:
@@ -34,7 +36,7 @@ def images_html(profile: ImageProfile, space: Any, *, title: str, frames: int = 
         HTML with the pictures inside it.
     """
     layout = ImageLayout.of(space)
-    shown = profile.examples[: max(1, len(profile.examples) // frames)]
+    shown = profile.examples[: _MOST if frames == 1 else _MOST_STACKS]
     pictures = "".join(
         _picture(example, layout, frames, f"step {row}")
         for example, row in zip(shown, profile.rows.tolist(), strict=False)

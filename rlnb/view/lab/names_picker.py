@@ -31,7 +31,7 @@ class NamesPicker:
         self._quiet = False
         self._boxes: list[w.Checkbox] = []
         self._list: w.SelectMultiple | None = None
-        self.widget = w.ToggleButton(icon="list", layout=w.Layout(width="auto", min_width="150px"))
+        self.widget = w.ToggleButton(icon="caret-down", layout=w.Layout(width="auto", min_width="150px"))
         self.widget.tooltip = "choose components"
         self.widget.add_class("rlnb-names-button")
         self._all = w.Button(description="All", layout=w.Layout(width="auto"))

@@ -26,7 +26,7 @@ def short_number(value: float) -> str:
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    size = abs(value)
+    value, size = value + 0.0, abs(value)  # no negative zero
     if size and (size >= 1e6 or size < 1e-4):
         mantissa, exponent = f"{value:.2g}".split("e") if "e" in f"{value:.2g}" else (f"{value:.2g}", "0")
         text = f"{mantissa}e{int(exponent)}"

@@ -206,7 +206,7 @@ def fields_of(kind: str, change: Change, measured: Measured) -> list[Field]:
         ],
         "delta": lambda: [names()],
         "scale": lambda: [names(), number("factor", "times"), number("offset", "plus")],
-        "stack": lambda: [CountField("frames", "steps in all", 2, MAX_FRAMES, change), names()],
+        "stack": lambda: [CountField("frames", "how many", 2, MAX_FRAMES, change), names()],
         "resize": lambda: [
             CountField("height", "height", 1, MAX_SIDE, change), CountField("width", "width", 1, MAX_SIDE, change),
         ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any
 
@@ -48,4 +49,6 @@ def dimensions_words(plan: StatePlan) -> str:
 
 def space_text(space: Any) -> str:
     """Returns a space's own text on one line."""
-    return " ".join(repr(space).split())
+    text = " ".join(repr(space).split())
+    text = re.sub(r"(?<=[\[(]) | (?=[\])])", "", text)
+    return re.sub(r"(?<![\w.])-0\.?(?=[,\s\])])", "0.", text)
