@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -14,6 +15,8 @@ import rlnb
 from rlnb.job import Job
 from rlnb.jobs.processes import end_all, marked
 from rlnb.promote import promote_notebook
+from rlnb.run import identity
+from rlnb.run.identity import JobIdentity
 from rlnb.run.metrics import MetricReader
 from rlnb.run.record import read_record
 from rlnb.run.status import State
@@ -72,6 +75,34 @@ def test_an_executed_notebook_keeps_tables_and_a_picture(
     assert "env removed" in shown["text/html"]
     assert WIDGET not in path.read_text()
     assert path.stat().st_size < 300_000
+
+
+def test_the_experiment_in_a_job_is_that_of_the_notebook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    lab = rlnb.Lab("CartPole-v1", design="cart.yaml", reward=_defaults(), episodes=2)
+    lab.change(reward=[rlnb.Shaping("near", "-abs(x)", gamma=0.9)], state=[rlnb.Select(["x", "theta"])])
+    spec = lab.experiment("PPO", total_timesteps=64).spec
+    for name in [path.relative_to(here) for path in lab.files()]:
+        (there / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(here / name, there / name)
+    lab.close()
+    before = _files(there)
+    monkeypatch.chdir(there)
+    for attempt in (1, 2):  # a resumed job begins with the same files
+        identity.bind(JobIdentity(tmp_path / "exp-1", attempt, "train", "c1", 1))
+        try:
+            inside = rlnb.Lab("CartPole-v1", design="cart.yaml", reward=_defaults(), episodes=2)
+            inside.change(reward=[rlnb.Term("a_cell_of_the_notebook", "x")])
+            again = inside.experiment("PPO", total_timesteps=64).spec
+        finally:
+            identity.bind(None)
+        assert again.fingerprint() == spec.fingerprint()
+        assert again.design["reward"]["terms"][0]["name"] == "near"
+        assert _files(there) == before
 
 
 @pytest.fixture
