@@ -14,6 +14,7 @@ from rlnb.view.lab.bench import Workbench
 from rlnb.view.lab.findings_html import finding_card, grouped, passed_html, summary
 from rlnb.view.lab.listeners import Event
 from rlnb.view.lab.reward_figures import episode_name
+from rlnb.view.lab.widget_tree import close_tree
 
 #: steps of a finding that can be jumped to
 _MOST_ROWS = 4
@@ -32,6 +33,7 @@ class ChecksTab:
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench
         self._quiet = False
+        self._cards: dict[Finding | str, w.Widget] = {}
         self._summary = w.HTML()
         self._summary.add_class("rlnb-summary")
         self._status = w.HTML()
@@ -74,14 +76,20 @@ class ChecksTab:
         self._show_cards(findings)
 
     def _show_cards(self, findings: Iterable[Finding]) -> None:
-        children: list[w.Widget] = []
+        """Shows findings; what is the same as before stays as it is, with what somebody has opened there."""
+        old, self._cards = self._cards, {}
         for name, group in grouped(findings).items():
-            children.append(w.HTML(f'<h4 class="rlnb-group">{escape(name)}</h4>'))
-            children += [self._card(one) for one in group if one.severity is not Severity.FINE]
+            heading = f'<h4 class="rlnb-group">{escape(name)}</h4>'
+            self._cards[heading] = old.pop(heading, None) or w.HTML(heading)
+            for one in group:
+                if one.severity is not Severity.FINE:
+                    self._cards[one] = old.pop(one, None) or self._card(one)
             passed = passed_html(group)
             if passed:
-                children.append(w.HTML(passed))
-        self._found.children = children
+                self._cards[passed] = old.pop(passed, None) or w.HTML(passed)
+        self._found.children = list(self._cards.values())
+        for card in old.values():
+            close_tree(card)
 
     def _card(self, finding: Finding) -> w.Widget:
         card = w.HTML(finding_card(finding))

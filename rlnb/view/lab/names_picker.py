@@ -73,12 +73,16 @@ class NamesPicker:
 
     def _fill_boxes(self, chosen: set[str]) -> None:
         if [box.description for box in self._boxes] != list(self._names):
+            old = self._boxes
             self._boxes = [
                 w.Checkbox(description=name, indent=False, layout=w.Layout(width="auto"))
                 for name in self._names
             ]
             for box in self._boxes:
                 box.observe(lambda _: self._take(), "value")
+            self.box.children = [self._all, *self._boxes]
+            for box in old:
+                box.close()
         for box in self._boxes:
             box.value = box.description in chosen
         self.box.children = [self._all, *self._boxes]

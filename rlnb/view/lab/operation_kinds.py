@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from rlnb.design.columns import Array
-from rlnb.design.image_layout import ImageLayout
+from rlnb.design.image_layout import ImageLayout, is_image
 from rlnb.design.images import Grayscale, Resize, ToUnit
 from rlnb.design.operation import Operation
 from rlnb.design.plan import Stage
@@ -44,6 +45,11 @@ def offered_kinds(stage: Stage) -> dict[str, str]:
     if is_picture(stage):
         kinds |= {kind: words for kind, words in PICTURE_KINDS.items() if kind not in kinds}
     return kinds
+
+
+def without_pixels(stage: Stage) -> Stage:
+    """Returns the stage without the names of a small picture's pixels, which nobody chooses from."""
+    return replace(stage, names=()) if stage.op is None and is_image(stage.space) else stage
 
 
 def is_picture(stage: Stage) -> bool:

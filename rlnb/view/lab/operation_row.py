@@ -20,6 +20,7 @@ from rlnb.errors import DesignError
 from rlnb.view.lab.operation_fields import Field, fields_of
 from rlnb.view.lab.operation_kinds import NUMBER_KINDS, PICTURE_KINDS, first_operation, offered_kinds
 from rlnb.view.lab.term_row import button
+from rlnb.view.lab.widget_tree import close_tree
 
 
 class OperationRow:
@@ -95,10 +96,13 @@ class OperationRow:
                 self._kind.options = options
             self._kind.value = operation.kind
             if self._made_for != operation.kind:
+                old = [*self._place.children, *self._below.children]
                 self._fields = fields_of(operation.kind, self._try, self._take_statistics)
                 self._place.children = [widget for field in self._fields for widget in field.widgets]
                 self._below.children = [field.below for field in self._fields if field.below is not None]
                 self._made_for = operation.kind
+                for widget in old:
+                    close_tree(widget)
             for field in self._fields:
                 field.show(operation, stage)
         finally:

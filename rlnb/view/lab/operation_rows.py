@@ -13,9 +13,10 @@ from rlnb.design.state import StateSpec
 from rlnb.errors import DesignError
 from rlnb.view.lab.bench import Workbench
 from rlnb.view.lab.listeners import Event
-from rlnb.view.lab.operation_kinds import first_operation, measured, offered_kinds
+from rlnb.view.lab.operation_kinds import first_operation, measured, offered_kinds, without_pixels
 from rlnb.view.lab.operation_row import OperationRow
 from rlnb.view.lab.state_look import stage_values
+from rlnb.view.lab.widget_tree import close_tree
 
 
 class OperationRows:
@@ -64,16 +65,19 @@ class OperationRows:
         self._none.layout.display = "none" if operations else ""
         self._message.value = ""
         try:
-            stages = self._bench.plan.stages
+            stages = [without_pixels(stage) for stage in self._bench.plan.stages]
         except DesignError as error:  # a space without components, and so a design without operations
             self._add.layout.display = "none"
             self._message.value = escape(str(error))
             return
         while len(self.rows) < len(operations):
             self.rows.append(self._row(len(self.rows)))
+        gone = self.rows[len(operations) :]
         del self.rows[len(operations) :]
         if len(self._box.children) != len(self.rows):
             self._box.children = [row.widget for row in self.rows]
+        for row in gone:
+            close_tree(row.widget)
         for place, (row, operation) in enumerate(zip(self.rows, operations, strict=True)):
             if place != but:
                 row.show(operation, stages[place], place + 1)
@@ -130,7 +134,7 @@ class OperationRows:
             return
         with self._bench.lock:
             operations = self._bench.state.ops
-            stage = self._bench.plan.stages[-1]
+            stage = without_pixels(self._bench.plan.stages[-1])
             try:
                 made = first_operation(
                     kind, stage, lambda names: self._measure(len(operations), names, False)
