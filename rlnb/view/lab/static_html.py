@@ -17,6 +17,7 @@ from rlnb.design.reward import RewardSpec
 from rlnb.design.state import StatePlan, StateSpec
 from rlnb.view.facts import number
 from rlnb.view.lab.bench import Workbench
+from rlnb.view.lab.number_text import short_number
 
 # Half-transparent grey is a line on white and on black; opacity is a quieter ink on both.
 LINE = "1px solid rgba(128,128,128,.4)"
@@ -140,7 +141,7 @@ def named_space_html(space: Any, names: Sequence[str]) -> str:
         return code(str(space)[:300])
     words = f"Box of shape {tuple(int(side) for side in shape)}, {space.dtype}"
     if not names:
-        return f"{words}, from {number(float(np.min(space.low)))} to {number(float(np.max(space.high)))}"
+        return f"{words}, from {short_number(float(np.min(space.low)))} to {short_number(float(np.max(space.high)))}"
     shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
     return f"{words}: {code(shown)}"
 
