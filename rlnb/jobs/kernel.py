@@ -14,7 +14,7 @@ import threading
 from types import FrameType
 from typing import Any
 
-from rlnb.jobs.processes import descendants, end_all, marked
+from rlnb.jobs.processes import descendants, end_all, ends_by_sigterm, marked
 from rlnb.run import identity
 from rlnb.run.appending import redact_with
 from rlnb.run.secrets import Redactor
@@ -57,7 +57,17 @@ def _make_app() -> Any:
     ipykernel's own poller would leave at once when the worker dies, without ending what the cells
     have started; here the supervisor does that, and the lifeline when it is gone itself.
     """
+    from ipykernel.ipkernel import IPythonKernel
     from ipykernel.kernelapp import IPKernelApp
+
+    class CellKernel(IPythonKernel):
+        def _process_children(self) -> list[Any]:
+            """Leaves out at shutdown whose end by SIGTERM is waited for in vain, ten seconds and more.
+
+            The supervisor ends what is left; multiprocessing's resource tracker, which ignores
+            signals, sees the kernel's end and removes what was leaked.
+            """
+            return [child for child in super()._process_children() if ends_by_sigterm(child.pid)]
 
     class JobKernelApp(IPKernelApp):
         def init_poller(self) -> None:
@@ -77,7 +87,7 @@ def _make_app() -> Any:
                 name: getattr(self, f"{name}_port") for name in ("shell", "iopub", "stdin", "hb", "control")
             }
 
-    return JobKernelApp.instance()
+    return JobKernelApp.instance(kernel_class=CellKernel)
 
 
 def _preimport(names: str) -> None:

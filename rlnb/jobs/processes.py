@@ -81,6 +81,17 @@ def marked(folder: Path) -> set[int]:
     return found
 
 
+def ends_by_sigterm(pid: int) -> bool:
+    """Says whether SIGTERM can end a process: it lives, is no zombie, and does not ignore the signal."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return False
+    about = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    ignored = int(about["SigIgn"], 16) >> (signal.SIGTERM - 1) & 1
+    return about["State"][0] not in "ZX" and not ignored
+
+
 def kill_exactly(who: ProcessIdentity, signum: int = signal.SIGKILL) -> bool:
     """Signals one process, never another one that got its pid meanwhile.
 

@@ -8,7 +8,16 @@ import time
 
 import pytest
 
-from rlnb.jobs.processes import MARK, descendants, end_all, kill_exactly, marked, parents, resident_bytes
+from rlnb.jobs.processes import (
+    MARK,
+    descendants,
+    end_all,
+    ends_by_sigterm,
+    kill_exactly,
+    marked,
+    parents,
+    resident_bytes,
+)  # fmt: skip
 from rlnb.run.host import ProcessIdentity, process_start
 
 SLEEP = "import time; time.sleep(60)"
@@ -86,3 +95,19 @@ def test_resident_memory_is_that_of_the_process(sleeper):
         time.sleep(0.01)
     assert 4e6 < resident_bytes(sleeper.pid) < 60e6
     assert resident_bytes(999999999) == 0
+
+
+def test_what_sigterm_cannot_end_is_known(sleeper):
+    assert ends_by_sigterm(sleeper.pid)
+    ignoring = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", ignoring], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as deaf:
+        assert deaf.stdout is not None
+        deaf.stdout.readline()
+        assert not ends_by_sigterm(deaf.pid)
+        deaf.kill()
+    assert not ends_by_sigterm(deaf.pid)  # it is gone
+    sleeper.kill()
+    os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
+    assert not ends_by_sigterm(sleeper.pid)  # a zombie until it is waited for

@@ -10,7 +10,9 @@ import pytest
 
 from rlnb.jobs.capture.notebook import Cell
 from rlnb.jobs.executors.local import LocalExecutor
+from rlnb.jobs.processes import marked
 from rlnb.jobs.survivors import survivors
+from rlnb.jobs.worker.client import SHUTDOWN
 from rlnb.run.events import read_events
 from rlnb.run.index import Index
 from rlnb.run.record import Limits
@@ -45,6 +47,24 @@ def test_a_run_completes_and_leaves_nothing_running(runs):
     kernel = json.loads(layout.kernel_json.read_text())
     assert kernel["pid"] not in survivors(layout)
     assert not os.path.exists(kernel["connection_file"])
+
+
+def test_the_end_waits_for_no_child_that_has_ended_or_is_deaf(runs):
+    # ipykernel would go on sending SIGTERM for 14 seconds to a zombie and to one that ignores it.
+    leave = """
+import subprocess, sys
+deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+left = subprocess.Popen([sys.executable, "-c", deaf], stdout=subprocess.PIPE)
+left.stdout.readline()
+zombie = subprocess.Popen(["true"])
+"""
+    layout = runs.make(f"{leave}{TRAIN}")
+    LocalExecutor().submit(layout)
+    status = runs.ended(layout)
+    assert status.state is State.COMPLETED
+    assert not marked(layout.root)
+    trained = layout.training_json.stat().st_mtime
+    assert layout.worker_json.stat().st_mtime - trained < SHUTDOWN / 2
 
 
 def test_a_completed_run_is_not_run_again(runs):
