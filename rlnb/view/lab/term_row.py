@@ -16,6 +16,7 @@ import ipywidgets as w
 from rlnb.design.reward import Shaping, Term
 from rlnb.errors import DesignError, ExpressionError
 from rlnb.view.lab.expression_field import ExpressionField, Suggestion
+from rlnb.view.lab.number_text import parse_number
 from rlnb.view.lab.weight_field import Weight, WeightField
 
 Part = Term | Shaping
@@ -145,7 +146,7 @@ class TermRow:
             field.observe(lambda _: self._try_clip(), "value")
         self._kind.observe(lambda c: self._turn_into(c["new"]), "value")
         self._group.observe(lambda c: self._try(what="group", group=c["new"].strip() or None), "value")
-        self._gamma.observe(lambda c: self._try(what="gamma", gamma=_number(c["new"])), "value")
+        self._gamma.observe(lambda c: self._try(what="gamma", gamma=parse_number(c["new"])), "value")
         self._colour.observe(lambda c: None if self._quiet else self._choose_colour(c["new"]), "value")
 
     def _weigh(self, weight: Weight) -> bool:
@@ -158,7 +159,7 @@ class TermRow:
     def _try_clip(self) -> None:
         low, high = self._low.value.strip(), self._high.value.strip()
         given = bool(low or high)
-        clip = (_number(low, "-inf"), _number(high, "inf")) if given else None
+        clip = (parse_number(low, "-inf"), parse_number(high, "inf")) if given else None
         self._try(what="clip", clip=clip)
 
     def _take_function(self, name: str | None) -> None:
@@ -212,11 +213,3 @@ def _text(part: Part) -> str:
     if isinstance(part, Shaping):
         return part.potential
     return part.expression if isinstance(part.expression, str) else ""
-
-
-def _number(text: str, empty: str = "") -> Any:
-    text = (text.strip() or empty).replace("∞", "inf").replace("−", "-")
-    try:
-        return float(text)
-    except ValueError:
-        return text  # the term says what is wrong with it
