@@ -44,7 +44,8 @@ def test_new_writes_a_valid_notebook_once(rlnb, tmp_path, monkeypatch):
     notebook = nbformat.read(tmp_path / "walker.ipynb", as_version=4)
     nbformat.validate(notebook)
     sources = "\n".join(cell.source for cell in notebook.cells)
-    assert 'rlnb.Experiment(\n    "walker"' in sources
+    assert 'design="walker.yaml"' in sources
+    assert 'name="walker"' in sources
     assert "RLNB_NAME" not in sources
     assert [cell.metadata.tags for cell in notebook.cells if "tags" in cell.metadata] == [["parameters"]]
     for cell in notebook.cells:

@@ -29,7 +29,7 @@ NAME = "00_quickstart.ipynb"
 LIVE = ".rlnb-job[data-state='running'] .uplot"
 STEPS = 90_000  # enough to be running still when JupyterLab is killed
 
-CHECK, PROMOTE, RESULTS, JOBS = 2, 3, 4, 5
+LAB, CHECK, PROMOTE, RESULTS, JOBS = 1, 3, 4, 5, 6
 """Places of the notebook's code cells."""
 
 
