@@ -277,7 +277,8 @@ class Lab:
             from rlnb.view.lab.lab_view import LabView
 
             assert self._keeper is not None
-            view = LabView(self.env.label, self._file.path.name, self.bench, self._keeper, self.episodes)
+            with self.bench.lock:  # what the first checks say while it is made would be heard by nobody
+                view = LabView(self.env.label, self._file.path.name, self.bench, self._keeper, self.episodes)
             self._widget = view.widget
         return self._widget
 
@@ -291,7 +292,7 @@ class Lab:
     def _record_first(self, episodes: int) -> Recorded:
         from rlnb.view.lab.progress import recording
 
-        with recording(f"Recording {episodes} random episodes of {self.env.label}", episodes) as progress:
+        with recording(f"{episodes} random episodes of {self.env.label}", episodes) as progress:
             self.episodes.record(
                 BUILT_IN[0], episodes=episodes, seed=0, frames=self._budget, progress=progress
             )

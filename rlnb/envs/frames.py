@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import random
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,6 +53,9 @@ class FrameBudget:
 
 def make_drawn(factory: EnvFactory) -> tuple[gym.Env[Any, Any], str]:
     """Makes an environment that draws itself, or one that does not and the reason."""
+    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+        # pygame's SDL looks for a desktop although it draws into memory, and writes an error where there is none.
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     try:
         env, reason = factory(render_mode=MODE), ""
     except (EnvError, MissingExtra, TypeError, ValueError) as error:

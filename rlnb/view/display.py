@@ -92,8 +92,7 @@ class NotebookOutput:
 
     def open(self, widget: Any, text: str, png: bytes | None) -> None:
         """Publishes both; `png` when there is an image to keep already."""
-        data = {"text/plain": text, "application/vnd.jupyter.widget-view+json": _view_of(widget)}
-        publish(data, {}, self._live)
+        publish(widget_bundle(widget, text), {}, self._live)
         publish(*(image_bundle(png, text) if png else ({"text/plain": text}, {})), self._still)
 
     def halt(self, png: bytes, text: str) -> None:
@@ -120,8 +119,10 @@ def _show_live(subject: Subject) -> None:
     view.attach(output)
 
 
-def _view_of(widget: Any) -> dict[str, Any]:
-    return {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
+def widget_bundle(widget: Any, text: str) -> dict[str, Any]:
+    """Returns the data of an output that shows a widget, with a text for readers without a kernel."""
+    view = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
+    return {"text/plain": text, "application/vnd.jupyter.widget-view+json": view}
 
 
 def publish(

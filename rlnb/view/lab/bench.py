@@ -228,6 +228,8 @@ class Workbench:
 
     def settle(self) -> list[Finding]:
         """Checks the design as it stands; in whatever thread, and without holding up edits."""
+        import scipy.stats  # noqa: F401 - half a second at first, and rankings need it under the lock
+
         with self.lock:
             batch, design, plan, good = self.batch, self.design, self.plan, self.good
             result = self.preview.result

@@ -73,7 +73,7 @@ class Keeper:
             return
         if self.owner is not None:
             raise UsageError(
-                f"{self._file.path.name} is open in another lab ({self.owner}), so this lab's changes are not "
+                f"{self._file.path.name} is open in {self.owner}, so this lab's changes are not "
                 "saved; press 'Take over' in this one, or close the other."
             )
         self._save()
@@ -81,15 +81,19 @@ class Keeper:
     def take_over(self) -> None:
         """Makes this lab the owner; the other one is told when it next saves.
 
-        What the other one has saved meanwhile is not written over: that is a conflict, for a person to decide.
+        What the other one has saved meanwhile is not written over: where this lab was changed, too, a person
+        has to decide, and else it is taken in.
         """
         self._file.take_over(self._notebook)
+        if not self.pending and self._file.changed_outside():
+            self.load_theirs()
+        else:
+            self._say_owner()
         self._autosave.touch()
 
     def keep_mine(self) -> None:
         """Writes this lab's design over what somebody else has written; theirs stays as a version."""
         self._save(over=True)
-        self.conflict = False
 
     def load_theirs(self) -> None:
         """Takes the design that somebody else has written; undo brings this lab's back.
@@ -100,9 +104,17 @@ class Keeper:
         theirs = self._file.read()
         if theirs is None:
             raise UsageError(f"{self._file.path} is gone; press 'Keep mine' to write it again.")
-        self.conflict = False
-        self._saved = theirs
-        self._bench.edit(reward=theirs.reward, state=theirs.state, what=f"load {self._file.path.name}")
+        with self._bench.lock:
+            try:
+                self._bench.edit(
+                    reward=theirs.reward, state=theirs.state, what=f"load {self._file.path.name}"
+                )
+            except RlnbError:
+                self.conflict = True  # it stays on disk until 'Keep mine', and is a version after that
+                self._file.keep(theirs, f"{self._file.path.name} as somebody else wrote it")
+                raise
+            self.conflict, self._saved = False, theirs
+            self._say_owner()
 
     def restore(self, number: int) -> None:
         """Goes to an earlier version; undo comes back."""
@@ -121,7 +133,9 @@ class Keeper:
             self._bench.say(str(error))
         self.closed = True
         self._file.release()
-        self._bench.say("This lab is closed, since its cell was run again or it was told to: changes here are not saved.")
+        self._bench.say(
+            "This lab is closed, since its cell was run again or it was told to: changes here are not saved."
+        )
 
     def _hear(self, event: Event) -> None:
         if event in (Event.REWARD, Event.STATE, Event.EPISODES, Event.NOTES):
@@ -130,7 +144,9 @@ class Keeper:
     def _rest(self) -> None:
         """Saves and checks, in the background."""
         with self._bench.lock:
-            if self.pending and self.owner is None and not self.conflict:
+            if self.pending and self.owner is not None:
+                self._say_owner()
+            elif self.pending and not self.conflict:
                 try:
                     self._save()
                 except DesignFileChanged as error:
@@ -151,12 +167,15 @@ class Keeper:
             if notes != self._saved_notes:
                 self._file.write_notes(notes)
                 self._saved_notes = notes
+            self.conflict = False
             self._bench.say(f"saved {time.strftime('%H:%M:%S')}")
 
     def _say_owner(self) -> None:
         name = self._file.path.name
         if self.owner is not None:
-            words = f"{name} is open in another lab ({self.owner}); changes here are not saved."
+            words = f"{name} is open in {self.owner}; changes here are not saved."
+        elif self.pending:
+            words = "not saved yet"
         elif self._file.path.exists():
             words = "as on disk"
         else:

@@ -2,42 +2,47 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rlnb.envs.progress import Progress
+from rlnb.view.display import publish, widget_bundle
 from rlnb.view.frontend import FrontEnd, front_end
 
 
 @contextmanager
-def recording(title: str, episodes: int) -> Iterator[Callable[[Progress], None]]:
+def recording(what: str, episodes: int) -> Iterator[Callable[[Progress], None]]:
     """Shows how far a recording is while the block runs; yields what to tell about it.
 
     Args:
-        title: what is being recorded.
+        what: what is being recorded, e.g. "5 random episodes of CartPole-v1".
         episodes: how many there will be.
     """
     if front_end() is not FrontEnd.LIVE:
-        print(f"{title} …")
+        print(f"Recording {what} …")
         yield lambda _: None
         return
     import ipywidgets as w
-    from IPython.display import display
 
     bar = w.IntProgress(min=0, max=episodes, description="", layout=w.Layout(width="240px"))
-    words = w.Label(f"{title} …")
+    words = w.Label(f"Recording {what} …")
     box = w.HBox([bar, words])
-    display(box)  # type: ignore[no-untyped-call]
+    output = f"rlnb-{uuid.uuid4().hex}"
+    publish(widget_bundle(box, f"Recording {what} …"), {}, output)
 
     def tell(progress: Progress) -> None:
         bar.value = progress.episode if progress.ended else progress.episode - 1
-        words.value = f"{title}: {in_words(progress)}"
+        words.value = f"Recording {what}: {in_words(progress)}"
 
+    end = f"Recording {what} came to no end."
     try:
         yield tell
+        end = f"Recorded {what}."
     finally:
-        box.close()
-        for part in (bar, words):
+        # A closed widget that stayed in the notebook would be an error to whoever opens it later.
+        publish({"text/plain": end}, {}, output, update=True)
+        for part in (box, bar, words):
             part.close()
 
 

@@ -80,11 +80,13 @@ class RewardTab:
                 row.recolour(picker_color(self._bench.notes, part.name, place))
             self._draw()
         elif event is Event.SETTLED:
-            self.plots.show([ranking_figure(self._bench)], partly=True)
+            self._rank()
 
     def _show_all(self) -> None:
         self._show_rows()
         self._draw()
+        if self._bench.findings:  # it has settled before; else the ranking waits for that, being slow to import
+            self._rank()
 
     def _show_rows(self) -> None:
         """Brings the rows in line with the design; a row that is right already is left as it is."""
@@ -108,7 +110,11 @@ class RewardTab:
             self._showing = False
 
     def _draw(self) -> None:
-        self.plots.show(reward_figures(self._bench))
+        # The ranking stays beside them as it was; it follows when the slider is let go.
+        self.plots.show(reward_figures(self._bench), partly=True)
+
+    def _rank(self) -> None:
+        self.plots.show([ranking_figure(self._bench)], partly=True)
 
     def _select(self, _key: str, index: int) -> None:
         self._bench.select(index)

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import rlnb
-from rlnb.errors import DesignFileChanged, UsageError
+from rlnb.errors import DesignError, DesignFileChanged, UsageError
 from rlnb.run.design_file import DesignFile
 from rlnb.view.lab.keeper import Keeper
 from rlnb.view.lab.listeners import Event
@@ -78,7 +78,7 @@ def test_a_second_lab_is_told_and_may_take_over(bench, path, keeper, cartpole_ep
     other_bench = type(bench)(bench.subject, bench.recorded, bench.design, bench.notes)
     other = Keeper(other_bench, DesignFile(path))
     assert other.owner is not None
-    assert "open in another lab" in other_bench.file_words
+    assert "is open in another lab (process" in other_bench.file_words
     weigh(other_bench, 9.0)
     with pytest.raises(UsageError, match="Take over"):
         other.flush()
@@ -92,6 +92,17 @@ def test_a_second_lab_is_told_and_may_take_over(bench, path, keeper, cartpole_ep
     with pytest.raises(UsageError, match="Take over"):
         keeper.flush()
     assert on_disk(path) == 9.0
+    settle(bench, lambda: weigh(bench, 4.5), until=lambda: "is open in" in bench.file_words)
+    other.close()
+
+
+def test_taking_over_takes_in_what_the_other_has_saved_when_nothing_is_lost_by_it(bench, path, keeper):
+    other_bench = type(bench)(bench.subject, bench.recorded, bench.design, bench.notes)
+    other = Keeper(other_bench, DesignFile(path))
+    weigh(bench, 2.0)
+    keeper.flush()
+    other.take_over()
+    assert (other_bench.reward.terms[0].weight, other_bench.file_words) == (2.0, "as on disk")
     other.close()
 
 
@@ -120,6 +131,22 @@ def test_a_file_that_somebody_else_changed_is_not_overwritten_until_one_says_whi
     assert any(
         DesignFile(path).read_version(number).reward.terms[0].weight == 7.0 for number, _ in keeper.versions
     )
+
+
+def test_a_foreign_file_that_does_not_work_here_is_lost_by_no_decision(bench, path, keeper):
+    weigh(bench, 2.0)
+    keeper.flush()
+    path.write_text(path.read_text().replace("expression: reward", "expression: nowhere"))
+    settle(bench, lambda: weigh(bench, 3.0), until=lambda: keeper.conflict)
+    with pytest.raises(DesignError, match="nowhere"):
+        keeper.load_theirs()
+    assert (keeper.conflict, bench.reward.terms[0].weight) == (True, 3.0)
+    keeper.keep_mine()
+    assert on_disk(path) == 3.0
+    theirs = [
+        DesignFile(path).read_version(number).reward.terms[0].expression for number, _ in keeper.versions
+    ]
+    assert "nowhere" in theirs
 
 
 def test_notes_are_kept_and_are_no_part_of_the_design(bench, path, keeper):
