@@ -27,7 +27,7 @@ SCREENSHOTS = os.environ.get("RLNB_SCREENSHOTS")
 ROOT = Path(__file__).parents[2]
 NAME = "00_quickstart.ipynb"
 LIVE = ".rlnb-job[data-state='running'] .uplot"
-STEPS = 90_000  # enough to be running still when JupyterLab is killed
+STEPS = 120_000  # enough to be running still when JupyterLab is killed
 
 LAB, CHECK, PROMOTE, RESULTS, JOBS = 1, 3, 4, 5, 6
 """Places of the notebook's code cells."""
@@ -79,10 +79,10 @@ def step(notebook: NotebookPage) -> int:
     return int(words.split(" ")[0].replace(",", ""))
 
 
-def wait_until_it_moves(notebook: NotebookPage) -> None:
-    """Waits until step and return have changed on the page while the job is running."""
-    read = "[document.querySelector('.rlnb-words span').textContent.split(' ')[0],"
-    read += " document.querySelector('.rlnb-value').textContent]"
+def wait_until_it_moves(notebook: NotebookPage, *, value: bool = False) -> None:
+    """Waits until the step (and the return, which comes to rest at 500) has changed on the page."""
+    read = "[document.querySelector('.rlnb-words span').textContent.split(' ')[0]"
+    read += ", document.querySelector('.rlnb-value').textContent]" if value else "]"
     before = notebook.page.evaluate(read)
     notebook.wait_until(f"{read}.every((now, place) => now !== {before}[place])", timeout=60)
     assert notebook.page.locator(".rlnb-job").get_attribute("data-state") == "running"
@@ -125,8 +125,9 @@ def promotes_and_the_plot_moves(notebook: NotebookPage, home: Path) -> rlnb.Job:
     report = notebook.cell(CHECK).locator(".jp-OutputArea-output")
     report.wait_for(timeout=60_000)
     assert "check: ready to promote" in report.inner_text()
+    notebook.cell(LAB).locator(".rlnb-lab-head").wait_for()
     notebook.wait_for(LIVE, timeout=90)
-    wait_until_it_moves(notebook)
+    wait_until_it_moves(notebook, value=True)
     picture(notebook, "quickstart-light")
     notebook.theme("JupyterLab Dark")
     wait_until_it_moves(notebook)
@@ -188,12 +189,13 @@ def shows_the_executed_notebook(browser: Any, lab: Any, job: rlnb.Job) -> None:
     assert job.executed_notebook is not None
     shutil.copy(job.executed_notebook, lab.root / "executed.ipynb")
     notebook = NotebookPage.open(browser, lab, "executed.ipynb")
-    image = notebook.page.locator(".jp-OutputArea-child img")
-    image.wait_for()
+    for cell in (LAB, PROMOTE):
+        notebook.cell(cell).locator("img").wait_for()
     picture(notebook, "executed")
     assert "model not found" not in notebook.page.locator("body").inner_text()
     cells = saved(notebook)
     assert all("application/vnd.jupyter.widget-view+json" not in str(cell["outputs"]) for cell in cells)
+    assert "As in the code: the design file changes nothing." in str(cells[LAB]["outputs"])
     assert "The best checkpoint returns" in text_of(cells[RESULTS])
     assert cells[CHECK]["outputs"] == cells[JOBS]["outputs"] == []  # tagged notebook-only
     notebook.page.close()
