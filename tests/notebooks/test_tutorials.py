@@ -68,6 +68,9 @@ def test_the_reward_that_pays_for_hanging_in_the_air(tutorial):
     assert a_step == pytest.approx(1.0, abs=0.05)
     assert hanging == pytest.approx(500, rel=0.05)
     assert landing == pytest.approx(370, rel=0.02)
+    hovering, landed = numbers(r"earns ([\d.]+), landing ([\d.]+)\.", told.said["hover"])
+    assert hovering > 2 * landed
+    assert landed == pytest.approx(landing, abs=1)
     assert marks(told.said["repair"]) == marks(told.said["group"]) == {"●"}
     trained_and_shown(told, "min(touch, tilt)")
     spec = read_record(told.job.layout).experiment
