@@ -98,7 +98,7 @@ def _heading(figure: Figure, facts: Facts, height: float, state: str, color: str
     def line(inches: float) -> float:
         return 1 - inches / height
 
-    figure.text(
+    name = figure.text(
         0.012,
         line(0.2),
         facts.name or facts.id,
@@ -109,8 +109,10 @@ def _heading(figure: Figure, facts: Facts, height: float, state: str, color: str
         parse_math=False,
     )
     figure.text(0.988, line(0.2), state, size=10, weight="bold", color=color, va="center", ha="right")
-    what = " · ".join(part for part in (facts.what, facts.id if facts.name else "") if part)
-    figure.text(0.012, line(0.41), what, size=8.5, color=SOFT, va="center", parse_math=False)
+    if facts.name:  # the id beside it: below, a long one would run into the progress
+        end = name.get_window_extent().x1 / figure.bbox.width
+        figure.text(end + 0.012, line(0.2), facts.id, size=8.5, color=SOFT, va="center", parse_math=False)
+    figure.text(0.012, line(0.41), facts.what, size=8.5, color=SOFT, va="center", parse_math=False)
     words = " · ".join([facts.progress_words, *facts.details])
     figure.text(0.988, line(0.41), words, size=8.5, color=SOFT, va="center", ha="right", parse_math=False)
     bar = figure.add_axes((0.012, line(0.58), 0.976, 0.055 / height))
