@@ -27,7 +27,7 @@ def design_of(
     Args:
         design: a design, its data, or the path of a design file. A file that exists beats `reward` and
             `state`; one that does not exist yet needs one of them.
-        reward: a `RewardSpec`, a term, a function, an expression, or a list of these.
+        reward: a `RewardSpec`, an expression, a term or function, or a list of these two.
         state: a `StateSpec`, or a list of operations.
 
     Raises:

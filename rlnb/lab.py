@@ -54,7 +54,7 @@ class Lab:
         demo: episodes to look at: `rlnb.record(…)`, or the path of a recording.
         design: the design file, beside the notebook; a file that exists beats `reward` and `state`. By
             default it is called like the environment, e.g. `lunarlander-v3.yaml`.
-        reward: the reward to begin with: a `RewardSpec`, a term, an expression or a list of these.
+        reward: the reward to begin with: a `RewardSpec`, an expression, a term or function, or a list of these two.
         state: the state to begin with: a `StateSpec` or a list of operations.
         names: names of the observation's components, where the environment's are not known.
         signals: functions of the environment, by name, for reward terms to use.
