@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import fcntl
+import os
 from pathlib import Path
 
 import pytest
 
 from rlnb.job import Job
 from rlnb.promote import promote_notebook
+from rlnb.run.layout import RunLayout
 from rlnb.run.metrics import MetricReader
 from rlnb.run.progress import read_progress
 from rlnb.run.status import State
@@ -15,10 +18,15 @@ from tests.e2e.waiting import until
 
 
 class Runs:
-    """Promotes recipes, and keeps one undisturbed run of each to compare with."""
+    """Promotes recipes, and keeps one undisturbed run of each to compare with.
 
-    def __init__(self, folder: Path, references: dict[str, Job], reference_folder: Path) -> None:
-        self.folder, self._references, self._reference_folder = folder, references, reference_folder
+    Args:
+        folder: the test's own.
+        references: where the undisturbed runs are, shared by all workers of this test session.
+    """
+
+    def __init__(self, folder: Path, references: Path) -> None:
+        self.folder, self._references = folder, references
         self.started: list[Job] = []
 
     def promote(self, recipe: str, *, store: str | None = None, **more) -> Job:
@@ -29,17 +37,22 @@ class Runs:
 
     def reference(self, recipe: str) -> Job:
         """Returns a completed, undisturbed run of the recipe, made once per test session."""
-        if recipe not in self._references:
-            folder = self._reference_folder / recipe
-            folder.mkdir()
-            job = promote_notebook(
-                write_notebook(folder, RECIPES[recipe]), store=str(folder / "runs"), new=True, check=False
-            )
-            job.wait(timeout=240)
-            assert job.state is State.COMPLETED
-            assert job.status.attempt == 1
-            self._references[recipe] = job
-        return self._references[recipe]
+        folder = self._references / recipe
+        folder.mkdir(exist_ok=True)
+        made = folder / "run.txt"
+        with open(folder / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may be making it
+            if not made.exists():
+                made.write_text(str(self._undisturbed(recipe, folder).layout.root))
+        root = Path(made.read_text())
+        return Job(root.name, RunLayout(root))
+
+    def _undisturbed(self, recipe: str, folder: Path) -> Job:
+        path = write_notebook(folder, RECIPES[recipe])
+        job = promote_notebook(path, store=str(folder / "runs"), new=True, check=False)
+        job.wait(timeout=240)
+        assert (job.state, job.status.attempt) == (State.COMPLETED, 1)
+        return job
 
     def total(self, recipe: str) -> int:
         return RECIPES[recipe].steps
@@ -57,7 +70,12 @@ class Runs:
 
 @pytest.fixture(scope="session")
 def _references(tmp_path_factory):
-    return {}, tmp_path_factory.mktemp("references")
+    mine = tmp_path_factory.getbasetemp()
+    # A worker of xdist has a folder of its own below the session's.
+    session = mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine
+    folder = session / "references"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture
@@ -65,7 +83,7 @@ def runs(tmp_path, _references, monkeypatch):
     """See `Runs`; whatever is still alive at the end is killed."""
     monkeypatch.setenv("RLNB_HEARTBEAT", "0.2")
     monkeypatch.setenv("RLNB_BACKOFF", "0.1")
-    made = Runs(tmp_path, *_references)
+    made = Runs(tmp_path, _references)
     yield made
     for job in made.started:
         for process in everything(job.layout):

@@ -40,7 +40,7 @@ RECIPES = {
         "CartPole-v1",
         "algo='DQN', learning_starts=200, buffer_size=2000, train_freq=16, gradient_steps=8, "
         "target_update_interval=100, checkpoint={'every_steps': 500}",
-        8000,
+        4000,
     ),
     "sac-pendulum": Recipe(
         "Pendulum-v1",
