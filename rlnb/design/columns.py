@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,14 @@ class UnknownName(DesignError, KeyError):
 def freeze(values: Array) -> Array:
     """Returns `values` as a contiguous read-only array of float64, int64, bool or its own dtype; the
     caller's own array stays writeable."""
-    column = np.ascontiguousarray(values, dtype=_WIDE.get(values.dtype.kind)).view()
-    column.flags.writeable = False
-    return column
+    return read_only(np.ascontiguousarray(values, dtype=_WIDE.get(values.dtype.kind)))
+
+
+def read_only(values: Array) -> Array:
+    """Returns a view that cannot be written; the caller's own array stays writeable."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 class Columns(Mapping[str, Array]):
@@ -70,6 +76,10 @@ class Columns(Mapping[str, Array]):
     @abstractmethod
     def take(self, rows: slice | Array) -> Columns:
         """Returns the columns of some rows (a slice shares memory)."""
+
+    def read_only(self) -> Columns:
+        """Returns the same columns, sharing what was read already, with stored arrays that cannot be written."""
+        return self
 
     @abstractmethod
     def _fetch(self, name: str) -> Array | None:
@@ -129,6 +139,11 @@ class MatrixColumns(Columns):
     def matrix(self) -> Array:
         return self._matrix
 
+    def read_only(self) -> MatrixColumns:
+        other = copy(self)
+        other._matrix = read_only(self._matrix)
+        return other
+
     def take(self, rows: slice | Array) -> MatrixColumns:
         return MatrixColumns(self.what, self._matrix[rows], self._names)
 
@@ -165,6 +180,11 @@ class MappingColumns(Columns):
     def raw(self, name: str) -> Array:
         """Returns a column in the dtype it is stored in."""
         return self._columns[name]
+
+    def read_only(self) -> MappingColumns:
+        other = copy(self)
+        other._columns = {name: read_only(np.asarray(values)) for name, values in self._columns.items()}
+        return other
 
     def take(self, rows: slice | Array) -> MappingColumns:
         return MappingColumns(self.what, {name: values[rows] for name, values in self._columns.items()})

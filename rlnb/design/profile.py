@@ -199,7 +199,7 @@ def _component(column: Array, low: float, high: float, name: str, dtype: str) ->
 
 def _histogram(values: Array, low: float, high: float, *, whole: bool) -> tuple[Array, Array]:
     """Returns edges and counts over [low, high]; quicker than np.histogram, which checks every value."""
-    if whole and high - low < BINS:
+    if whole and high - low < BINS and max(-low, high) < 2**52:  # else there are no halves between numbers
         edges = np.arange(low - 0.5, high + 1.0)
     elif low == high:
         half = max(0.5, 1e-6 * abs(low))

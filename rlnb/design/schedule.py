@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+import numpy as np
+
 from rlnb.errors import DesignError
 
 _FLOAT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -25,7 +27,11 @@ def read_weight(weight: object, where: str) -> Weight:
     if isinstance(weight, str):
         if _LINEAR.fullmatch(weight):
             return weight
-    elif isinstance(weight, int | float) and not isinstance(weight, bool) and math.isfinite(weight):
+    elif (
+        isinstance(weight, int | float | np.integer | np.floating)
+        and not isinstance(weight, bool)
+        and math.isfinite(weight)
+    ):
         return float(weight)
     raise DesignError(
         f"The weight of {where} is {weight!r}; it must be a finite number, or a schedule: "

@@ -133,11 +133,12 @@ class Term:
         if function is None:
             raise self._unbound()
         try:
-            found = np.asarray(function(batch))
+            found = np.asarray(function(batch.read_only))
         except Exception as error:
+            hint = "; copy the array before you change it" if "read-only" in str(error) else ""
             raise DesignError(
                 f"The Python term {self.name!r} failed on a batch of {len(batch)} transitions: "
-                f"{type(error).__name__}: {error}"
+                f"{type(error).__name__}: {error}{hint}"
             ) from error
         if found.shape != (len(batch),) or found.dtype.kind not in "biuf":
             raise DesignError(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rlnb.design import table
-from rlnb.design.columns import Array, Columns, InfoColumns, MappingColumns, MatrixColumns
+from rlnb.design.columns import Array, Columns, InfoColumns, MappingColumns, MatrixColumns, read_only
 from rlnb.design.namespace import Namespace
 from rlnb.errors import DesignError
 
@@ -181,7 +181,21 @@ class Transitions:
         # was computed from the other columns stays valid; the namespace holds the old reward.
         other = object.__new__(Transitions)
         other.__dict__.update(self.__dict__, reward=reward)
-        other.__dict__.pop("namespace", None)
+        for name in ("namespace", "read_only"):
+            other.__dict__.pop(name, None)
+        return other
+
+    @cached_property
+    def read_only(self) -> Transitions:
+        """The same transitions in arrays that cannot be written: what is handed to a Python term."""
+        other = object.__new__(Transitions)
+        other.__dict__.update(
+            {
+                name: _read_only(value)
+                for name, value in self.__dict__.items()
+                if name not in ("namespace", "policy")
+            }
+        )
         return other
 
     @staticmethod
@@ -219,6 +233,12 @@ def shift_actions(action: Array, t: Array) -> Array:
     previous[1:] = action[:-1]
     previous[t == 0] = 0
     return previous
+
+
+def _read_only(value: Any) -> Any:
+    if isinstance(value, Columns):
+        return value.read_only()
+    return read_only(value) if isinstance(value, np.ndarray) else value
 
 
 def _actions(what: str, action: Array) -> Array | Columns:

@@ -286,3 +286,36 @@ def test_unknown_names_are_found_before_training():
     with pytest.raises(ExpressionError, match="'next_x' in 'next_x' is not a known name"):
         RewardSpec([Shaping("s", "next_x")]).check(make_batch())
     RewardSpec([Term("a", "x - next_x"), Shaping("s", 'obs["x"] * y')]).check(make_batch())
+
+
+@pytest.mark.parametrize("column", ["reward", "action", "prev_action", "t", "episode", "terminated"])
+def test_a_python_term_cannot_change_the_transitions(column):
+    batch = make_batch()
+
+    def spoils(batch):
+        getattr(batch, column)[:] = 0
+        return np.ones(len(batch))
+
+    def spoils_the_matrix(batch):
+        batch.next_obs.matrix[:] = 0
+        return np.ones(len(batch))
+
+    before = {name: values.tobytes() for name, values in batch.to_columns().items()}
+    for term in (spoils, spoils_the_matrix):
+        with pytest.raises(DesignError, match="read-only; copy the array before you change it"):
+            RewardSpec([term]).evaluate(batch)
+    assert {name: values.tobytes() for name, values in batch.to_columns().items()} == before
+    batch.reward[0] = 3.0  # whoever has the batch may still write
+
+
+def test_what_a_python_term_is_handed_follows_the_reward():
+    batch = make_batch()
+    assert batch.read_only.reward.tobytes() == batch.reward.tobytes()
+    other = batch.with_reward(np.arange(12.0))
+    assert other.read_only.reward.tolist() == np.arange(12.0).tolist()
+    assert other.read_only.namespace["reward"].tolist() == np.arange(12.0).tolist()
+
+
+def test_a_weight_may_be_a_number_of_numpys():
+    weight = Term("a", "reward", weight=np.float32(2.0)).weight
+    assert weight == 2.0 and type(weight) is float

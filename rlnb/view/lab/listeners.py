@@ -44,7 +44,17 @@ class Listeners:
             self._all.insert(place, listener)
 
     def tell(self, *events: Event) -> None:
-        """Calls every listener with each event."""
+        """Calls every listener with each event; if some fail, the first error is raised once all have been told."""
+        errors: list[Exception] = []
         for event in events:
             for listener in tuple(self._all):
-                listener(event)
+                try:
+                    listener(event)
+                except Exception as error:
+                    errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def clear(self) -> None:
+        """Forgets everybody."""
+        self._all.clear()

@@ -6,7 +6,7 @@ the place of the fault, and the design stays as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
 from typing import Any
@@ -180,12 +180,23 @@ class TermRow:
                 functions = self._functions()
                 if not functions:
                     raise DesignError("There is no Python term yet; run a cell with '@rlnb.reward_term' above 'def name(batch)'.")  # fmt: skip
-                made = Term(python=functions[0], weight=part.weight, clip=part.clip, **shared)
+                self._take_newest(functions, lambda name: Term(python=name, weight=part.weight, clip=part.clip, **shared))  # fmt: skip
+                return
             else:
                 made = Term(expression=text, weight=part.weight, clip=part.clip, **shared)
             self._edit(made, f"{part.name}: {kind}", None)
         except DesignError as error:
             self._say(error)
+
+    def _take_newest(self, functions: Sequence[str], make: Callable[[str], Term]) -> None:
+        """Takes the Python term that was defined last among those that work here; the menu offers the others."""
+        errors = []
+        for name in reversed(functions):
+            try:
+                return self._edit(make(name), f"{self._part.name}: {PYTHON}", None)
+            except DesignError as error:
+                errors.append(error)
+        raise errors[0]
 
     def _try(self, *, what: str, merge: str | None = None, **changes: Any) -> bool:
         """Tries an edit; says in the row what is wrong with it."""

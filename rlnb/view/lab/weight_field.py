@@ -68,7 +68,10 @@ class WeightField:
 
 
 def slider_range(weight: float) -> float:
-    """Returns how far a weight's slider reaches on both sides of zero: 1, 2 or 5 times a power of ten."""
-    need = 2.0 * abs(weight) or 2.0
+    """Returns how far a weight's slider reaches on both sides of zero: 1, 2 or 5 times a power of ten.
+
+    A weight that is larger than numbers with a double can be stands at the slider's end.
+    """
+    need = min(max(2.0 * abs(weight), 1e-300), 5e307) if weight else 2.0  # a slider's numbers are finite
     power: float = 10.0 ** math.floor(math.log10(need))
     return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= need * (1 - 1e-9))

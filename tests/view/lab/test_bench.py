@@ -156,3 +156,16 @@ def test_drags_from_several_threads_end_in_one_state(bench):
         thread.join(30)
     assert [part.weight for part in bench.reward.terms] == [0.1 * 29] * 2
     assert bench.preview.result.total.tobytes() == total(bench).tobytes()
+
+
+def test_a_listener_that_fails_keeps_no_other_from_being_told(bench, told):
+    def fails(event):
+        raise ZeroDivisionError
+
+    end = bench.listeners.add(fails)
+    later = []
+    bench.listeners.add(later.append)
+    with pytest.raises(ZeroDivisionError):
+        bench.select(1)
+    end()
+    assert later == [Event.SELECTION]

@@ -130,6 +130,10 @@ def test_a_term_becomes_a_shaping_a_python_term_and_an_expression_again(tab, ben
     def centred(batch):
         return -np.abs(batch.obs["x"])
 
+    @rlnb.reward_term
+    def of_another_environment(batch):
+        return batch.obs["no_such_component"]
+
     row = tab._rows[1]
     row._low.value = row._high.value = ""
     row._kind.value = SHAPING
@@ -204,3 +208,9 @@ def test_a_click_on_an_episode_looks_at_it(tab, bench):
 )
 def test_a_slider_reaches_about_twice_the_weight(weight, reach):
     assert slider_range(weight) == pytest.approx(reach)
+
+
+@pytest.mark.parametrize("weight", [1e308, -1.7e308, 5e-324])
+def test_a_sliders_reach_is_a_number_for_every_weight(weight):
+    reach = slider_range(weight)
+    assert 0 < reach / 200 < np.inf and np.isfinite(2 * reach)
