@@ -282,7 +282,7 @@ def test_a_task_ends_with_the_target_cell(runs):
 
 def test_the_queue_is_a_state_with_a_reason(runs, monkeypatch):
     monkeypatch.setenv("RLNB_MAX_RUNNING", "1")
-    first, second = (runs.make("from fake_trainer import *\ntrain(200)") for _ in range(2))
+    first, second = (runs.make(f"from fake_trainer import *\ntrain({steps})") for steps in (200, 8))
     LocalExecutor().submit(first)
     runs.until_step(first, 1)
     LocalExecutor().submit(second)
