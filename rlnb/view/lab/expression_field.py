@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ import traitlets as t
 from rlnb.view.assets import source
 
 _MOST_NAMES = 2000
+
+_WORD = re.compile(r"[\w.]+")
 
 
 @dataclass(frozen=True)
@@ -80,14 +83,17 @@ class ExpressionField(anywidget.AnyWidget):
         """Calls `handle` with each text that somebody typed; `observe` also tells of texts set in Python."""
         self._changed.append(handle)
 
-    def show_error(self, message: str, position: int | None = None, length: int = 1) -> None:
+    def show_error(self, message: str, position: int | None = None, length: int | None = None) -> None:
         """Shows what is wrong with the present text.
 
         Args:
             message: one sentence.
             position: 0-based place of the fault in the text, or None if it has none.
-            length: number of characters to mark.
+            length: number of characters to mark; None: the name or number that begins there.
         """
+        if length is None:
+            word = _WORD.match(self.value, position or 0)
+            length = len(word.group()) if word else 1
         with self.hold_sync():
             self.checked, self.error = self.value, message
             self.error_position, self.error_length = position, max(1, length)

@@ -51,6 +51,13 @@ class Keeper:
         return self._file.owner
 
     @property
+    def question(self) -> str:
+        """What a person has to decide, as a sentence; "" when there is nothing."""
+        if self.owner is not None:
+            return f"{self._file.path.name} is open in {self.owner}; changes here are not saved."
+        return self._bench.file_words if self.conflict else ""
+
+    @property
     def versions(self) -> list[tuple[int, str]]:
         """Returns number and words of each kept version, newest first."""
         return [
@@ -171,9 +178,8 @@ class Keeper:
             self._bench.say(f"saved {time.strftime('%H:%M:%S')}")
 
     def _say_owner(self) -> None:
-        name = self._file.path.name
         if self.owner is not None:
-            words = f"{name} is open in {self.owner}; changes here are not saved."
+            words = self.question
         elif self.pending:
             words = "not saved yet"
         elif self._file.path.exists():

@@ -92,10 +92,10 @@ class LabView:
         self._undo.disabled, self._redo.disabled = not bench.undoes, not bench.redoes
         self._undo.tooltip = f"take back: {bench.undoes}" if bench.undoes else "nothing to take back"
         self._redo.tooltip = f"do again: {bench.redoes}" if bench.redoes else "nothing to do again"
-        asking = keeper.owner is not None or keeper.conflict
-        self._words.value = "" if asking else escape(bench.file_words)
-        self._banner.value = escape(bench.file_words) if asking else ""
-        self._decide.layout.display = "" if asking else "none"
+        question = keeper.question
+        self._words.value = "" if question else escape(bench.file_words)
+        self._banner.value = escape(question)
+        self._decide.layout.display = "" if question else "none"
         self._take.layout.display = "" if keeper.owner is not None else "none"
         for button in (self._mine, self._theirs):
             button.layout.display = "" if keeper.conflict else "none"

@@ -39,8 +39,11 @@ def test_an_error_belongs_to_the_text_it_was_found_in():
     assert (field.checked, field.error, field.error_position, field.error_length) == (
         "x +", "It ends too early.", 3, 1,
     )  # fmt: skip
+    field.value = "x + y_dot*2"
+    field.show_error("There is no y_dot.", 4)
+    assert field.error_length == 5
     field.value = "x + y"
-    assert field.checked == "x +"
+    assert field.checked == "x + y_dot*2"
     field.clear_error()
     assert (field.checked, field.error, field.error_position) == ("x + y", "", None)
 
