@@ -318,4 +318,5 @@ def test_what_a_python_term_is_handed_follows_the_reward():
 
 def test_a_weight_may_be_a_number_of_numpys():
     weight = Term("a", "reward", weight=np.float32(2.0)).weight
-    assert weight == 2.0 and type(weight) is float
+    assert weight == 2.0
+    assert type(weight) is float

@@ -9,6 +9,7 @@ import pytest
 import rlnb
 from rlnb.errors import DesignError, ExpressionError, UsageError
 from rlnb.run.recordings import Recorded
+from rlnb.view.lab.listeners import Event
 from tests.view.lab.conftest import total
 
 
