@@ -166,6 +166,7 @@ def test_a_working_copy_that_was_overtaken_is_not_what_is_shown(run, store, make
 
 
 def test_a_silent_run_is_recognised_by_a_heartbeat_that_stands_still(run, store, monkeypatch):
+    monkeypatch.setenv("RLNB_HEARTBEAT", "0.3")
     monkeypatch.setattr("rlnb.resumption.SILENCE_INTERVALS", 5)
     found = job(store / ID)
     with pytest.raises(UsageError, match="was not promoted on this machine"):  # past the question who runs it
