@@ -11,6 +11,11 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 
+def pytest_collection_modifyitems(items):
+    """Puts the longest files first, so that no worker is left alone with one of them at the end."""
+    items.sort(key=lambda item: item.path.parent.name != "e2e" and item.get_closest_marker("browser") is None)
+
+
 @pytest.fixture(autouse=True)
 def rlnb_home(tmp_path_factory, monkeypatch):
     """A fresh $RLNB_HOME; returns its path."""
