@@ -9,6 +9,7 @@ lander.lab/episodes/    the recordings it is shaped on
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -16,6 +17,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from stat import S_ISREG
 
 from rlnb.design.design import Design
 from rlnb.design.term import Term
@@ -47,9 +49,9 @@ class DesignFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).expanduser().absolute()
-        if self.path.suffix not in (".yaml", ".yml") or self.path.is_dir():
+        if self.path.suffix not in (".yaml", ".yml") or not _may_be_a_file(self.path):
             raise UsageError(
-                f"The design file {str(path)!r} must be a file that ends in .yaml; write design='lander.yaml'."
+                f"The design file {str(path)!r:.200} must be a file that ends in .yaml; write design='lander.yaml'."
             )
         self.folder = self.path.with_suffix(".lab")
         self._versions = Versions(self.folder / "versions", self.path.name)
@@ -77,7 +79,7 @@ class DesignFile:
                 self._sha = self._stat = self._fingerprint = None
                 return None
             except OSError as error:
-                raise DesignError(f"The design file {self.path} cannot be read: {error}.") from None
+                raise DesignError(f"The design file {str(self.path)!r} cannot be read: {error}.") from None
             design = self._parse(data)
             self._sha, self._stat, self._fingerprint = _sha(data), stat, design.fingerprint()
             return design
@@ -268,6 +270,16 @@ def unbound(design: Design) -> Design:
         for part in design.reward.terms
     ]
     return replace(design, reward=replace(design.reward, terms=terms))
+
+
+def _may_be_a_file(path: Path) -> bool:
+    """Whether a path names a file, or may name one; False for a folder, a pipe and a name that no disk takes."""
+    try:
+        return S_ISREG(os.stat(path).st_mode)
+    except ValueError:  # a NUL in the name
+        return False
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
 
 
 def _sha(data: bytes) -> str:

@@ -99,7 +99,7 @@ class Versions:
     def _numbers(self) -> list[int]:
         try:
             names = os.listdir(self._folder)
-        except FileNotFoundError:
+        except OSError:  # it is not there, or is no folder: writing will say so
             return []
         stems = [name.removesuffix(".yaml") for name in names if name.endswith(".yaml")]
         return sorted({int(stem) for stem in stems if stem.isdecimal()})

@@ -303,3 +303,15 @@ def test_where_there_are_no_locks_the_record_counts(
 )
 def test_where_a_lab_keeps_its_design_by_itself(label: str, name: str) -> None:
     assert str(default_design_path(label)) == name
+
+
+@pytest.mark.parametrize("name", ["a" * 300 + ".yaml", "a\0.yaml"])
+def test_a_name_that_no_disk_takes_is_refused(tmp_path, name):
+    with pytest.raises(UsageError, match="must be a file that ends in .yaml"):
+        DesignFile(tmp_path / name)
+
+
+def test_a_pipe_is_no_design_file(tmp_path):
+    os.mkfifo(tmp_path / "a.yaml")
+    with pytest.raises(UsageError, match="must be a file that ends in .yaml"):
+        DesignFile(tmp_path / "a.yaml")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from rlnb.design.describe import design_diff
 from rlnb.design.design import Design
@@ -40,7 +42,7 @@ class Keeper:
         self._saved_notes = bench.notes
         self._notebook = os.environ.get("JPY_SESSION_NAME", "")
         file.claim(self._notebook)
-        self._autosave = Autosave(self._rest, delay=DELAY)
+        self._autosave = Autosave(self._rest, delay=DELAY, on_error=self._say_error)
         self._end = bench.listeners.add(self._hear)
         self._say_owner()
         self._autosave.touch()  # the first checks, in the background
@@ -48,7 +50,10 @@ class Keeper:
     @property
     def owner(self) -> Owner | None:
         """The lab that has the file open and is not this one; None when this one may write."""
-        return self._file.owner
+        try:
+            return self._file.owner
+        except OSError:
+            return None  # the folder cannot be used, and so by nobody; saving says it
 
     @property
     def question(self) -> str:
@@ -71,12 +76,21 @@ class Keeper:
         return self._bench.design != self._saved or self._bench.notes != self._saved_notes
 
     def flush(self) -> None:
-        """Saves now.
+        """Saves now, so that the file holds the design as it stands.
+
+        Where nothing is to be saved, what somebody else has written is taken in.
 
         Raises:
-            UsageError: another lab has the file, or it was changed by somebody else; nothing is written.
+            UsageError: another lab has the file, it was changed by somebody else, or it cannot be written;
+                nothing is written.
         """
-        if not self.pending or self.closed:
+        if self.closed:
+            return
+        if not self.pending:
+            with self._disk():
+                changed = self._file.changed_outside()
+            if changed:
+                self.load_theirs()
             return
         if self.owner is not None:
             raise UsageError(
@@ -91,8 +105,10 @@ class Keeper:
         What the other one has saved meanwhile is not written over: where this lab was changed, too, a person
         has to decide, and else it is taken in.
         """
-        self._file.take_over(self._notebook)
-        if not self.pending and self._file.changed_outside():
+        with self._disk():
+            self._file.take_over(self._notebook)
+            changed = self._file.changed_outside()
+        if changed and not self.pending:
             self.load_theirs()
         else:
             self._say_owner()
@@ -118,10 +134,20 @@ class Keeper:
                 )
             except RlnbError:
                 self.conflict = True  # it stays on disk until 'Keep mine', and is a version after that
-                self._file.keep(theirs, f"{self._file.path.name} as somebody else wrote it")
+                with self._disk():
+                    self._file.keep(theirs, f"{self._file.path.name} as somebody else wrote it")
                 raise
             self.conflict, self._saved = False, theirs
             self._say_owner()
+
+    def put_aside(self) -> None:
+        """Keeps a design that is not saved as a version, for what somebody else has written counts now.
+
+        Raises:
+            UsageError: as `flush`.
+        """
+        with self._disk():
+            self._file.keep(self._bench.design, "not saved, as the file was changed meanwhile")
 
     def restore(self, number: int) -> None:
         """Goes to an earlier version; undo comes back."""
@@ -134,15 +160,18 @@ class Keeper:
             return
         self._end()
         self._autosave.close()
-        try:
-            self.flush()
-        except RlnbError as error:
-            self._bench.say(str(error))
-        self.closed = True
-        self._file.release()
-        self._bench.say(
+        words = (
             "This lab is closed, since its cell was run again or it was told to: changes here are not saved."
         )
+        try:
+            if self.pending:
+                self.flush()
+        except RlnbError as error:
+            words = f"{error} {words}"
+        self.closed = True
+        with suppress(OSError):
+            self._file.release()
+        self._bench.say(words)
 
     def _hear(self, event: Event) -> None:
         if event in (Event.REWARD, Event.STATE, Event.EPISODES, Event.NOTES):
@@ -159,12 +188,27 @@ class Keeper:
                 except DesignFileChanged as error:
                     self.conflict = True
                     self._bench.say(str(error))
-                except (RlnbError, OSError) as error:
-                    self._bench.say(f"{self._file.path.name} could not be saved: {error}")
+                except RlnbError as error:
+                    self._bench.say(str(error))
         self._bench.settle()
 
+    def _say_error(self, error: Exception) -> None:
+        self._bench.say(f"The design could not be checked: {type(error).__name__}: {error}")
+
+    @contextmanager
+    def _disk(self) -> Iterator[None]:
+        """Makes a sentence of what a disk or a folder refuses."""
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(
+                f"{self._file.path.name} cannot be saved ({error.strerror or error}: "
+                f"{error.filename or self._file.path}); the changes are kept in this lab only, and the next one "
+                "tries again."
+            ) from error
+
     def _save(self, *, over: bool = False) -> None:
-        with self._bench.lock:
+        with self._bench.lock, self._disk():
             design, notes = self._bench.design, self._bench.notes
             if design != self._saved or over:
                 what = "; ".join(design_diff(self._saved, design)[:3]) or "as it was"

@@ -165,3 +165,54 @@ def test_closing_saves_what_is_pending_and_lets_the_file_go(bench, path):
     weigh(bench, 8.0)
     keeper.flush()  # closed: it saves nothing more
     assert on_disk(path) == 6.0
+
+
+def test_what_the_disk_refuses_is_a_sentence_and_the_design_stays(bench, path, keeper):
+    weigh(bench, 2.0)
+    keeper.flush()
+    path.unlink()
+    path.mkdir()
+    settle(bench, lambda: weigh(bench, 3.0))
+    assert "cart.yaml cannot be saved (Is a directory" in bench.file_words
+    for act in (keeper.flush, keeper.keep_mine):
+        with pytest.raises(UsageError, match="cannot be saved"):
+            act()
+    assert (bench.reward.terms[0].weight, keeper.pending) == (3.0, True)
+    path.rmdir()
+    keeper.flush()
+    assert on_disk(path) == 3.0
+
+
+def test_a_folder_that_became_a_file_is_a_sentence(bench, path, keeper):
+    weigh(bench, 2.0)
+    keeper.flush()
+    folder = path.with_suffix(".lab")
+    folder.rename(folder.with_suffix(".away"))
+    folder.write_text("")
+    weigh(bench, 3.0)
+    with pytest.raises(UsageError, match="cannot be saved"):
+        keeper.flush()
+    assert (keeper.owner, keeper.versions) == (None, [])
+    keeper.close()
+    assert "cannot be saved" in bench.file_words
+    folder.unlink()
+
+
+def test_a_file_changed_outside_is_taken_in_before_it_is_trained(bench, path, keeper):
+    weigh(bench, 2.0)
+    keeper.flush()
+    path.write_text(path.read_text().replace("weight: 2.0", "weight: 7.0"))
+    keeper.flush()  # nothing of this lab's is unsaved, and a job reads the file
+    assert bench.reward.terms[0].weight == 7.0
+    path.write_text(path.read_text().replace("expression: reward", "expression: nowhere"))
+    with pytest.raises(DesignError, match="nowhere"):
+        keeper.flush()
+
+
+def test_a_check_that_fails_is_said(bench, path, keeper, monkeypatch):
+    said = threading.Event()
+    bench.listeners.add(lambda event: said.set() if "could not be checked" in bench.file_words else None)
+    monkeypatch.setattr(bench, "settle", lambda: 1 / 0)
+    weigh(bench, 2.0)
+    assert said.wait(30)
+    assert on_disk(path) == 2.0
