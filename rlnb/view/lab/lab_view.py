@@ -11,13 +11,13 @@ from rlnb.design.checks.finding import Severity
 from rlnb.design.code import to_code
 from rlnb.errors import RlnbError
 from rlnb.view.lab.bench import Workbench
-from rlnb.view.lab.checks_tab import ChecksTab
-from rlnb.view.lab.episodes import Episodes
-from rlnb.view.lab.episodes_tab import EpisodesTab
+from rlnb.view.lab.checks.checks_tab import ChecksTab
+from rlnb.view.lab.episodes.episodes import Episodes
+from rlnb.view.lab.episodes.episodes_tab import EpisodesTab
 from rlnb.view.lab.keeper import Keeper
 from rlnb.view.lab.listeners import Event
-from rlnb.view.lab.reward_tab import RewardTab
-from rlnb.view.lab.state_tab import StateTab
+from rlnb.view.lab.reward.reward_tab import RewardTab
+from rlnb.view.lab.state.state_tab import StateTab
 from rlnb.view.lab.style import style
 
 TABS = ("Episodes", "Reward", "State", "Checks")
@@ -66,9 +66,10 @@ class LabView:
             ]
         )  # fmt: skip
         head.add_class("rlnb-lab-head")
+        looking = EpisodesTab(bench, episodes, visible=False)
         self._tabs = w.Tab(
             children=[
-                EpisodesTab(bench, episodes).widget,
+                looking.widget,
                 RewardTab(bench).widget,
                 StateTab(bench).widget,
                 ChecksTab(bench).widget,
@@ -77,6 +78,7 @@ class LabView:
         )
         for place, name in enumerate(TABS):
             self._tabs.set_title(place, name)
+        self._tabs.observe(lambda change: setattr(looking, "visible", change["new"] == 0), "selected_index")
         self.widget = w.VBox([style(), head, self._decide, self._source, self._tabs])
         for name in ("rlnb-lab", "rlnb-lab-view"):
             self.widget.add_class(name)
