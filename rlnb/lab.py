@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlnb import open_labs
 from rlnb.design.code import to_code
 from rlnb.design.columns import Array
 from rlnb.design.describe import describe, design_diff
@@ -33,17 +34,14 @@ from rlnb.run.identity import current
 from rlnb.run.recordings import EpisodeStore, Recorded
 from rlnb.view.frontend import after_each_cell
 from rlnb.view.lab.bench import Subject, Workbench
-from rlnb.view.lab.episodes import BUILT_IN, Episodes
+from rlnb.view.lab.episodes.episodes import BUILT_IN, Episodes
 from rlnb.view.lab.keeper import Keeper
 
 if TYPE_CHECKING:
     from rlnb.experiment import Experiment
+    from rlnb.view.lab.checks.findings import Findings
     from rlnb.view.lab.display import Showing
-    from rlnb.view.lab.findings import Findings
-    from rlnb.view.lab.static_view import StaticLab
-
-_open: dict[Path, Lab] = {}
-"""The lab of each design file in this process: running its cell again replaces it."""
+    from rlnb.view.lab.still.static_view import StaticLab
 
 
 class Lab:
@@ -89,8 +87,7 @@ class Lab:
         self.defaults = design_of(None, reward, state)
         self._in_job = current() is not None
         path = design_path(design, self.env.label)
-        if path in _open:
-            _open[path].flush()
+        open_labs.save_former(path)
         self._file = DesignFile(path)
         self._is_fixed = self._in_job and path.exists()
         functions = functions_of(self.defaults)
@@ -109,18 +106,19 @@ class Lab:
         self._budget = FrameBudget(megabytes=frames) if frames and not self._in_job else None
         recorded = self.episodes.load() or self._record_first(episodes)
         self.bench = Workbench(
-            subject, recorded, design_of(chosen, functions=functions.values()), self._file.read_notes()
+            subject,
+            open_labs.same_episodes(path, recorded),
+            design_of(chosen, functions=functions.values()),
+            self._file.read_notes(),
         )
         self._keeper: Keeper | None = None
         self._forget_cells: Callable[[], None] = lambda: None
         if not self._in_job:
-            if path in _open:
-                _open.pop(path).close()
+            open_labs.replace(path)
             self._keeper = Keeper(self.bench, self._file)
             self._forget_cells = after_each_cell(self._take_cell)
-            _open[path] = self
+            open_labs.enter(path, self)
         self._showing: Showing | None = None
-        self._widget: Any = None
 
     # --- what an Experiment asks for
 
@@ -187,7 +185,7 @@ class Lab:
 
     def check(self) -> Findings:
         """Returns what the checks find in the design as it stands, the worst first."""
-        from rlnb.view.lab.findings import Findings
+        from rlnb.view.lab.checks.findings import Findings
 
         return Findings(self.bench.settle())
 
@@ -252,6 +250,18 @@ class Lab:
             self._keeper = None
             self._forget_cells()
 
+    def put_aside(self) -> None:
+        """Keeps a design that is not saved as a version."""
+        if self._keeper is not None:
+            self._keeper.put_aside()
+
+    def end(self) -> None:
+        """Closes the lab and its widget: another one has taken its place."""
+        self.close()
+        if self._showing is not None:
+            self._showing.end(f"The lab of {self.path.name} was opened again; this one is closed.")
+        self.bench.rest()
+
     # --- showing
 
     def __repr__(self) -> str:
@@ -259,28 +269,29 @@ class Lab:
         return f"Lab({self.env.label}, {self._file.path.name}: {len(self.bench.keys)} episodes; {design})"
 
     def _ipython_display_(self) -> None:
+        self._shown().show()
+
+    def _shown(self) -> Showing:
         if self._showing is None:
             from rlnb.view.lab.display import Showing
 
             self._showing = Showing(self._static, self.bench, None if self._keeper is None else self._view)
-        self._showing.show()
+        return self._showing
 
     def _static(self) -> StaticLab:
-        from rlnb.view.lab.static_view import StaticLab
+        from rlnb.view.lab.still.static_view import StaticLab
 
         title, file_name = self.env.label, self._file.path.name
         return StaticLab(self.bench, self.design(), self.defaults, title=title, file_name=file_name)
 
     def _view(self) -> Any:
-        """Returns the widget; one for the whole life of the lab, so that every cell shows the same."""
-        if self._widget is None:
-            from rlnb.view.lab.lab_view import LabView
+        from rlnb.view.lab.lab_view import LabView
 
-            assert self._keeper is not None
-            with self.bench.lock:  # what the first checks say while it is made would be heard by nobody
-                view = LabView(self.env.label, self._file.path.name, self.bench, self._keeper, self.episodes)
-            self._widget = view.widget
-        return self._widget
+        assert self._keeper is not None
+        with self.bench.lock:  # what the first checks say while it is made would be heard by nobody
+            return LabView(
+                self.env.label, self._file.path.name, self.bench, self._keeper, self.episodes
+            ).widget
 
     def _take_cell(self) -> None:
         """Takes in Python terms that the cell which has just run has defined anew."""

@@ -13,7 +13,7 @@ from rlnb.design.transitions import Transitions
 from rlnb.errors import DesignError, UsageError
 from rlnb.run.design_file import default_design_path
 from rlnb.run.trajectories import read_transitions
-from rlnb.view.lab.episodes import PolicyChoice
+from rlnb.view.lab.episodes.episodes import PolicyChoice
 
 
 def design_path(design: object, label: str) -> Path:

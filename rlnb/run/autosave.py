@@ -68,8 +68,8 @@ class Autosave:
                     raise
                 self._saved = touches
 
-    def close(self) -> None:
-        """Saves what is pending and ends the thread; further touches wait for `flush`.
+    def close(self, *, save: bool = True) -> None:
+        """Saves what is pending, unless it is told not to, and ends the thread; further touches wait for `flush`.
 
         An error goes to `on_error`, since at the end of a process nobody else would hear of it.
         """
@@ -77,7 +77,8 @@ class Autosave:
             self._closed = True
             self._changed.notify_all()
         atexit.unregister(self.close)
-        self._try()
+        if save:
+            self._try()
 
     def __enter__(self) -> Self:
         return self

@@ -98,6 +98,10 @@ class NotebookOutput:
     def halt(self, png: bytes, text: str) -> None:
         publish(*image_bundle(png, text), self._still, update=True)
 
+    def replace(self, words: str) -> None:
+        """Puts words in the widget's place; what stands beside it stays."""
+        publish({"text/plain": words}, {}, self._live, update=True)
+
     def end(self, png: bytes, text: str, closing: str) -> None:
         publish(*image_bundle(png, text), self._live, update=True)
         publish({"text/plain": closing}, {}, self._still, update=True)

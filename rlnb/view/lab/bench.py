@@ -79,6 +79,7 @@ class Workbench:
         self.findings: list[Finding] = []
         self.listeners = Listeners()
         self._cache: dict[Any, Any] = {}
+        self._preview: RewardPreview | None = None
         self._undo = UndoStack(design.bind(self.functions))
         self._take(recorded)
 
@@ -96,6 +97,14 @@ class Workbench:
     @property
     def state(self) -> StateSpec:
         return self.design.state
+
+    @property
+    def preview(self) -> RewardPreview:
+        """What the reward would have paid on the episodes."""
+        with self.lock:
+            if self._preview is None:
+                self._preview = RewardPreview(self.batch, self.reward)
+            return self._preview
 
     @property
     def functions(self) -> dict[str, TermFunction]:
@@ -231,23 +240,30 @@ class Workbench:
         import scipy.stats  # noqa: F401 - half a second at first, and rankings need it under the lock
 
         with self.lock:
-            batch, design, plan, good = self.batch, self.design, self.plan, self.good
+            batch, design, plan, good, cache = self.batch, self.design, self.plan, self.good, self._cache
             result = self.preview.result
         discount = design.reward.discount
         gamma = GAMMA if discount is None else discount  # as `Lab.experiment` trains
         found = worst_first(
             [
-                *check_reward(batch, design.reward, result=result, good=good, gamma=gamma, cache=self._cache),
+                *check_reward(batch, design.reward, result=result, good=good, gamma=gamma, cache=cache),
                 *check_state(
                     batch, plan, reward=np.asarray(result.total, dtype=np.float64),
-                    action_space=self.subject.env.spaces().action, cache=self._cache,
+                    action_space=self.subject.env.spaces().action, cache=cache,
                 ),
             ]
         )  # fmt: skip
         with self.lock:
-            self.findings = found
-            self.listeners.tell(Event.SETTLED)
+            if self.batch is batch:  # else they point at episodes that may be gone
+                self.findings = found
+                self.listeners.tell(Event.SETTLED)
         return found
+
+    def rest(self) -> None:
+        """Lets everybody and everything go that can be made again: nobody looks at it any more."""
+        with self.lock:
+            self.listeners.clear()
+            self._preview, self._cache, self.findings = None, {}, []
 
     # --- inside
 
@@ -259,9 +275,9 @@ class Workbench:
         self.recorded = recorded
         self.batch: Transitions = recorded.batch
         self.keys: tuple[str, ...] = recorded.keys
-        self.preview = preview
+        self._preview = preview
         self.episode = 0
-        self._cache.clear()
+        self._cache = {}  # a check that is under way fills the former one
 
     def _show(self, design: Design, before: Design) -> None:
         """Makes preview and plan of a design; both or neither."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rlnb.run.lab_notes import LabNotes
 from rlnb.view.figures import PALETTE
-from rlnb.view.lab.figures import Color
+from rlnb.view.lab.charts.figures import Color
 
 #: policies that show nothing of the task are pale, so that the others stand out in both themes
 PALE = {"random": "#868686", "idle": "#b08a5c", "sticky": "#7b93a8"}

@@ -6,8 +6,8 @@ import io
 
 import numpy as np
 
-from rlnb.view.lab.figures import Bars, Figure, HeatMap, Layer, LinesFigure, Points, Stacked, Strips
-from rlnb.view.lab.viewer import ComponentTrack, Episode, TermTrack
+from rlnb.view.lab.charts.figures import Bars, Figure, HeatMap, Layer, LinesFigure, Points, Stacked, Strips
+from rlnb.view.lab.charts.viewer import ComponentTrack, Episode, TermTrack
 
 COLORS = {"random": "#7a7a7a", "demo": 2, "lander-2026-11-30-7f3a@best": 0}
 

@@ -7,8 +7,8 @@ import pytest
 from rlnb.design.checks.finding import Finding, Severity
 from rlnb.errors import DesignError
 from rlnb.view.lab.bench import Workbench
-from rlnb.view.lab.checks_tab import ChecksTab
-from rlnb.view.lab.findings_html import finding_card, findings_html, grouped, summary
+from rlnb.view.lab.checks.checks_tab import ChecksTab
+from rlnb.view.lab.checks.findings_html import finding_card, findings_html, grouped, summary
 from rlnb.view.lab.listeners import Event
 from tests.view.lab.benches import bench_of
 

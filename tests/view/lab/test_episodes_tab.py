@@ -10,8 +10,8 @@ import pytest
 
 import rlnb
 from rlnb.view.lab.bench import Workbench
-from rlnb.view.lab.episode_data import by_variation, episode_rows, ordered
-from rlnb.view.lab.episodes_tab import EpisodesTab
+from rlnb.view.lab.episodes.episode_data import by_variation, episode_rows, ordered
+from rlnb.view.lab.episodes.episodes_tab import EpisodesTab
 
 PATIENCE = 60.0
 

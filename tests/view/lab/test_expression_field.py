@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlnb.view.lab.expression_field import ExpressionField, Suggestion
+from rlnb.view.lab.charts.expression_field import ExpressionField, Suggestion
 
 
 def typed(field, text, edit="a:1"):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rlnb.view.figures import PALETTE
-from rlnb.view.lab.figures import Bars, HeatMap, Layer, LinesFigure, Points, Stacked, Strips
-from rlnb.view.lab.packing import Packer, bin_means, choose, jitter, pack, themed
-from rlnb.view.lab.plots import PlotsWidget
+from rlnb.view.lab.charts.figures import Bars, HeatMap, Layer, LinesFigure, Points, Stacked, Strips
+from rlnb.view.lab.charts.packing import Packer, bin_means, choose, jitter, pack, themed
+from rlnb.view.lab.charts.plots import PlotsWidget
 from tests.view.lab.shown import figures
 
 

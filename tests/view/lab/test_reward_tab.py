@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb.view.lab.reward_tab import RewardTab
-from rlnb.view.lab.term_row import EXPRESSION, PYTHON, SHAPING
-from rlnb.view.lab.weight_field import slider_range
+from rlnb.view.lab.reward.reward_tab import RewardTab
+from rlnb.view.lab.reward.term_row import EXPRESSION, PYTHON, SHAPING
+from rlnb.view.lab.reward.weight_field import slider_range
 from tests.view.lab.conftest import total
 
 TERMS = [rlnb.Term("env", "reward"), rlnb.Term("tilt", "-abs(theta)", weight=2.0, clip=(-0.1, 0.0))]

@@ -9,10 +9,10 @@ from gymnasium import spaces
 
 import rlnb
 from rlnb.design.profile import profile_values
-from rlnb.view.lab.component_table import component_table_html
-from rlnb.view.lab.number_text import parse_number, short_number
-from rlnb.view.lab.state_look import ROWS, StateLooks
-from rlnb.view.lab.state_tab import StateTab
+from rlnb.view.lab.state.component_table import component_table_html
+from rlnb.view.lab.state.number_text import parse_number, short_number
+from rlnb.view.lab.state.state_look import ROWS, StateLooks
+from rlnb.view.lab.state.state_tab import StateTab
 from tests.view.lab.benches import NAMES, bench_of, picture_bench, point_batch
 
 

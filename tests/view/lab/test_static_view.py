@@ -12,9 +12,9 @@ from PIL import Image
 import rlnb
 from rlnb.view.drawing import WIDTH
 from rlnb.view.figures import PALETTE
-from rlnb.view.lab import static_state
-from rlnb.view.lab.static_figures import css_color, figure_rows
-from rlnb.view.lab.static_view import StaticLab, figures_image, shown_episode
+from rlnb.view.lab.still import static_state
+from rlnb.view.lab.still.static_figures import css_color, figure_rows
+from rlnb.view.lab.still.static_view import StaticLab, figures_image, shown_episode
 from tests.view.lab.shown import figures
 
 DEFAULTS = rlnb.Design(rlnb.RewardSpec([rlnb.Term("env", "reward"), rlnb.Term("tilt", "-abs(theta)")]))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rlnb.view.lab.viewer import MAX_STEPS, Episode, EpisodeViewer, shown_steps
+from rlnb.view.lab.charts.viewer import MAX_STEPS, Episode, EpisodeViewer, shown_steps
 from tests.view.lab.shown import episode, picture
 
 

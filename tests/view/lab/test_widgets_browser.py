@@ -19,9 +19,9 @@ ROOT = Path(__file__).parents[3]
 
 PLOTS = """
 import ipywidgets as w
-from rlnb.view.lab.expression_field import ExpressionField, Suggestion
-from rlnb.view.lab.plots import PlotsWidget
-from rlnb.view.lab.viewer import EpisodeViewer
+from rlnb.view.lab.charts.expression_field import ExpressionField, Suggestion
+from rlnb.view.lab.charts.plots import PlotsWidget
+from rlnb.view.lab.charts.viewer import EpisodeViewer
 from tests.view.lab.shown import episode, figures
 heard = w.Label("nothing")
 heard.add_class("heard")

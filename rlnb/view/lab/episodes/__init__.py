@@ -1,0 +1,1 @@
+"""The tab Episodes, and the recordings behind it."""

@@ -1,0 +1,1 @@
+"""A lab for readers without a kernel: pictures and tables."""
