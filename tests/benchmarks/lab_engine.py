@@ -10,12 +10,14 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
-from rlnb.design.checks.reward import check_reward
+from rlnb.design.checks.design import check_design
 from rlnb.design.expression import compile_expression
 from rlnb.design.preview import RewardPreview
 from rlnb.design.reward import RewardSpec, Shaping, Term
+from rlnb.design.state import StateSpec
 from rlnb.design.transitions import Transitions
 from tests.benchmarks.harness import figure, timed
 
@@ -112,6 +114,8 @@ def slider_release() -> list[float]:
     """Ranking and checks of the reward a slider was let go at; only these, the drag has shown the rest."""
     batch, kept = recorded(), dict[Any, Any]()
     preview = RewardPreview(batch, REWARD)
+    plan = StateSpec().plan(gym.spaces.Box(-10.0, 10.0, (len(NAMES),), np.float32), NAMES)
+    actions = gym.spaces.Discrete(4)
     taken = []
     for index in range(10):
         preview.update(edited(REWARD, index % len(REWARD.terms), weight=0.37 + 0.01 * index))
@@ -119,7 +123,15 @@ def slider_release() -> list[float]:
         gc.collect()
         begun = time.perf_counter()
         preview.ranking()
-        check_reward(batch, preview.reward, result=preview.result, good=["demo"], cache=kept)
+        check_design(
+            batch,
+            preview.reward,
+            plan,
+            result=preview.result,
+            action_space=actions,
+            good=["demo"],
+            cache=kept,
+        )
         taken.append(1e3 * (time.perf_counter() - begun))
     return taken[1:]  # the first fills what does not depend on weights
 

@@ -15,12 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from rlnb.design.checks.finding import Finding, worst_first
+from rlnb.design.checks.design import check_design
+from rlnb.design.checks.finding import Finding
 from rlnb.design.checks.payments import WEAK_POLICIES
-from rlnb.design.checks.reward import check_reward
-from rlnb.design.checks.state import check_state
 from rlnb.design.design import Design
 from rlnb.design.preview import RewardPreview
 from rlnb.design.reward import RewardSpec, Term
@@ -31,11 +28,8 @@ from rlnb.envs.make import EnvFactory
 from rlnb.errors import UsageError
 from rlnb.run.lab_notes import LabNotes
 from rlnb.run.recordings import Recorded
-from rlnb.view.lab.listeners import Event, Listeners
+from rlnb.view.lab.listeners import Event, Listeners, changes
 from rlnb.view.lab.undo import UndoStack
-
-#: the discount of every algorithm of stable-baselines3 by default
-GAMMA = 0.99
 
 
 @dataclass(frozen=True)
@@ -172,7 +166,7 @@ class Workbench:
                 return  # a front end that answers with the value it was given, say
             self._show(design, self.design)
             self._undo.push(design, what, merge=merge)
-            self.listeners.tell(*self._changed(reward is not None, state is not None))
+            self.listeners.tell(*changes(reward is not None, state is not None))
 
     def undo(self) -> None:
         """Takes the last edit back."""
@@ -242,16 +236,9 @@ class Workbench:
         with self.lock:
             batch, design, plan, good, cache = self.batch, self.design, self.plan, self.good, self._cache
             result = self.preview.result
-        discount = design.reward.discount
-        gamma = GAMMA if discount is None else discount  # as `Lab.experiment` trains
-        found = worst_first(
-            [
-                *check_reward(batch, design.reward, result=result, good=good, gamma=gamma, cache=cache),
-                *check_state(
-                    batch, plan, reward=np.asarray(result.total, dtype=np.float64),
-                    action_space=self.subject.env.spaces().action, cache=cache,
-                ),
-            ]
+        found = check_design(
+            batch, design.reward, plan, result=result, good=good, cache=cache,
+            action_space=self.subject.env.spaces().action,
         )  # fmt: skip
         with self.lock:
             if self.batch is batch:  # else they point at episodes that may be gone
@@ -292,11 +279,7 @@ class Workbench:
             before = self.design
             after = move()
             self._show(after, before)
-            self.listeners.tell(*self._changed(before.reward != after.reward, before.state != after.state))
-
-    @staticmethod
-    def _changed(reward: bool, state: bool) -> list[Event]:
-        return [event for event, is_so in ((Event.REWARD, reward), (Event.STATE, state)) if is_so]
+            self.listeners.tell(*changes(before.reward != after.reward, before.state != after.state))
 
 
 def _functions(design: Design) -> list[TermFunction | None]:

@@ -113,14 +113,14 @@ def test_findings_come_with_settling_and_edits_go_on_meanwhile(bench, told, monk
     import rlnb.view.lab.bench as module
 
     checking, go_on = threading.Event(), threading.Event()
-    original = module.check_reward
+    original = module.check_design
 
     def slow(*args, **kwargs):
         checking.set()
         assert go_on.wait(20)
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(module, "check_reward", slow)
+    monkeypatch.setattr(module, "check_design", slow)
     settling = threading.Thread(target=bench.settle)
     settling.start()
     assert checking.wait(20)
