@@ -45,7 +45,7 @@ class Stage {
     // In a hidden tab there is no width; the first one comes when the tab is shown.
     this.sizes = new ResizeObserver(() => {
       if (!this.root.clientWidth) return;
-      if (this.drawn) this.charts.forEach((chart) => chart.fit());
+      if (this.drawn && !this.stale) this.charts.forEach((chart) => chart.fit());
       else this.ask();
     });
     this.sizes.observe(this.root);

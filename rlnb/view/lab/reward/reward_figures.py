@@ -69,7 +69,7 @@ def step_figure(bench: Workbench) -> Bars:
     counts = found.by_label or {"": found.counts}
     outside = found.below + found.above
     notes = [
-        f"{outside:,} steps beyond the ends" if outside else "",
+        f"{outside:,} {'step' if outside == 1 else 'steps'} beyond the ends" if outside else "",
         f"{found.missing:,} NaN" if found.missing else "",
     ]
     return Bars(
