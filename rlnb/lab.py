@@ -26,15 +26,17 @@ from rlnb.lab_inputs import (
     chosen_policy,
     demonstration,
     design_path,
+    first_episodes,
     functions_of,
     offered_policies,
+    own_policies,
 )
 from rlnb.run.design_file import DesignFile, default_design_path
 from rlnb.run.identity import current
-from rlnb.run.recordings import EpisodeStore, Recorded
+from rlnb.run.recordings import EpisodeStore
 from rlnb.view.frontend import after_each_cell
 from rlnb.view.lab.bench import Subject, Workbench
-from rlnb.view.lab.episodes.episodes import BUILT_IN, Episodes
+from rlnb.view.lab.episodes.episodes import Episodes
 from rlnb.view.lab.keeper import Keeper
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ class Lab:
         frames: float = 8.0,
     ) -> None:
         self.env = resolve_env(env, env_kwargs)
-        self.signals = check_signals(signals or {})
+        self.signals, own = check_signals(signals or {}), own_policies(policies or {})
         spaces = self.env.spaces()
         self.names = component_names(spaces.observation, spaces.id, names)
         self.defaults = design_of(None, reward, state)
@@ -101,10 +103,10 @@ class Lab:
             demo=demonstration(demo, self.names),
             signals=self.signals,
             writes=not self._in_job,
-            offered=lambda: offered_policies(policies or {}, self.env.reference),
+            offered=lambda: offered_policies(own, self.env.reference),
         )
         self._budget = FrameBudget(megabytes=frames) if frames and not self._in_job else None
-        recorded = self.episodes.load() or self._record_first(episodes)
+        recorded = self.episodes.load() or first_episodes(self.episodes, episodes, self._budget)
         self.bench = Workbench(
             subject,
             open_labs.same_episodes(path, recorded),
@@ -112,20 +114,19 @@ class Lab:
             self._file.read_notes(),
         )
         self._keeper: Keeper | None = None
+        self._showing: Showing | None = None
         self._forget_cells: Callable[[], None] = lambda: None
         if not self._in_job:
-            open_labs.replace(path)
+            open_labs.enter(path, self)
             self._keeper = Keeper(self.bench, self._file)
             self._forget_cells = after_each_cell(self._take_cell)
-            open_labs.enter(path, self)
-        self._showing: Showing | None = None
 
     # --- what an Experiment asks for
 
-    def flush(self) -> None:
-        """Writes what has been changed to the design file."""
+    def flush(self, *, yields: bool = False) -> None:
+        """Writes what has been changed to the design file; `yields` as in `Keeper.flush`."""
         if self._keeper is not None:
-            self._keeper.flush()
+            self._keeper.flush(yields=yields)
 
     def design(self) -> Design:
         """Returns the design as it stands, with its Python terms bound."""
@@ -250,11 +251,6 @@ class Lab:
             self._keeper = None
             self._forget_cells()
 
-    def put_aside(self) -> None:
-        """Keeps a design that is not saved as a version."""
-        if self._keeper is not None:
-            self._keeper.put_aside()
-
     def end(self) -> None:
         """Closes the lab and its widget: another one has taken its place."""
         self.close()
@@ -299,12 +295,3 @@ class Lab:
             self.bench.rebind()
         except DesignError as error:
             self.bench.say(str(error))
-
-    def _record_first(self, episodes: int) -> Recorded:
-        from rlnb.view.lab.progress import recording
-
-        with recording(f"{episodes} random episodes of {self.env.label}", episodes) as progress:
-            self.episodes.record(
-                BUILT_IN[0], episodes=episodes, seed=0, frames=self._budget, progress=progress
-            )
-        return self.episodes.loaded()

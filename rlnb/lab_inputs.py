@@ -10,10 +10,12 @@ from rlnb.design.design import Design
 from rlnb.design.reward import Term
 from rlnb.design.term import TermFunction, name_of
 from rlnb.design.transitions import Transitions
+from rlnb.envs.frames import FrameBudget
 from rlnb.errors import DesignError, UsageError
 from rlnb.run.design_file import default_design_path
+from rlnb.run.recordings import Recorded
 from rlnb.run.trajectories import read_transitions
-from rlnb.view.lab.episodes.episodes import PolicyChoice
+from rlnb.view.lab.episodes.episodes import BUILT_IN, Episodes, PolicyChoice
 
 
 def design_path(design: object, label: str) -> Path:
@@ -70,6 +72,25 @@ def chosen_policy(policy: Any, label: str | None) -> PolicyChoice:
     return PolicyChoice(label or name_of(policy), "yours", lambda: policy)
 
 
+def own_policies(policies: object) -> Mapping[str, Any]:
+    """Checks the policies that a notebook offers.
+
+    Raises:
+        UsageError: they are no mapping of labels to somebody who can act.
+    """
+    if not isinstance(policies, Mapping) or not all(isinstance(label, str) for label in policies):
+        raise UsageError(
+            f"policies={policies!r:.80} is no mapping of labels; write e.g. policies={{'expert': function}}"
+        )
+    for label, policy in policies.items():
+        if not (callable(policy) or isinstance(policy, str) or hasattr(policy, "predict")):
+            raise UsageError(
+                f"policies[{label!r:.80}]={policy!r:.80} cannot act; give a function of an observation, an SB3 "
+                "model or a run's checkpoint such as 'RUN@best'"
+            )
+    return policies
+
+
 def offered_policies(policies: Mapping[str, Any], env: object) -> list[PolicyChoice]:
     """Returns the user's own policies, then the checkpoints of runs that were trained in the environment."""
     from rlnb.trained_policies import trained_policies
@@ -83,7 +104,8 @@ def offered_policies(policies: Mapping[str, Any], env: object) -> list[PolicyCho
 
 
 def _own(label: str, policy: Any) -> PolicyChoice:
-    return PolicyChoice(label, f"{label}: yours", lambda: policy)
+    checkpoint = isinstance(policy, str) and "@" in policy
+    return PolicyChoice(label, f"{label}: yours", _loader(policy) if checkpoint else lambda: policy)
 
 
 def _loader(name: str) -> Callable[[], Any]:
@@ -93,3 +115,21 @@ def _loader(name: str) -> Callable[[], Any]:
         return load_policy(name)
 
     return load
+
+
+def first_episodes(episodes: Episodes, count: int, frames: FrameBudget | None) -> Recorded:
+    """Records random episodes for a lab that has none, and says how far it is.
+
+    Args:
+        episodes: of the lab.
+        count: how many.
+        frames: room for pictures; None for none.
+
+    Raises:
+        UsageError: (its kinds) the environment does not work.
+    """
+    from rlnb.view.lab.progress import recording
+
+    with recording(f"{count} random episodes of {episodes.subject.env.label}", count) as progress:
+        episodes.record(BUILT_IN[0], episodes=count, seed=0, frames=frames, progress=progress)
+    return episodes.loaded()

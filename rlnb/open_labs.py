@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlnb.errors import DesignFileChanged
 from rlnb.run.recording_match import content_digest
 from rlnb.run.recordings import Recorded
 
@@ -29,10 +28,7 @@ def save_former(path: Path) -> None:
         UsageError: it cannot be saved; it stays open.
     """
     if path in _open:
-        try:
-            _open[path].flush()
-        except DesignFileChanged:
-            _open[path].put_aside()
+        _open[path].flush(yields=True)
 
 
 def same_episodes(path: Path, recorded: Recorded) -> Recorded:
@@ -46,12 +42,8 @@ def same_episodes(path: Path, recorded: Recorded) -> Recorded:
     return former if same else recorded
 
 
-def replace(path: Path) -> None:
-    """Ends the lab of a design file, if there is one."""
-    if path in _open:
-        _open.pop(path).end()
-
-
 def enter(path: Path, lab: Lab) -> None:
-    """Makes a lab the one of its design file."""
-    _open[path] = lab
+    """Makes a lab the one of its design file; the former one ends."""
+    former, _open[path] = _open.get(path), lab
+    if former is not None:
+        former.end()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -191,3 +194,49 @@ def test_in_a_terminal_a_lab_is_a_line(opened, capsys):
     capsys.readouterr()
     lab._ipython_display_()
     assert capsys.readouterr().out.startswith("Lab of CartPole-v1 (cartpole-v1.yaml): 2 episodes (2 random)")
+
+
+def test_a_lab_that_is_opened_again_lets_its_widgets_and_its_numbers_go(opened, monkeypatch):
+    from ipywidgets.widgets.widget import _instances
+
+    monkeypatch.setenv("JPY_SESSION_NAME", "a.ipynb")
+    demo = rlnb.record("CartPole-v1", episodes=2)
+
+    def open_again():
+        lab = opened("CartPole-v1", demo=demo, design="cart.yaml", reward=TERMS)
+        return lab, lab._shown().widget()
+
+    first, widget = open_again()
+    first_preview = weakref.ref(first.bench.preview)
+    made = set(_instances) - {one for one in _instances if one not in widget_ids(widget)}
+    assert len(made) > 100
+    again = [open_again() for _ in range(3)]
+    assert not made & set(_instances)
+    gc.collect()
+    assert first_preview() is None
+    assert all(lab.batch is first.batch for lab, _ in again)
+    assert first.rewards.tobytes() == again[-1][0].rewards.tobytes()  # it is still a value to look at
+
+
+def widget_ids(widget):
+    """Returns the ids of a widget and of all inside it."""
+    inside = (one for child in getattr(widget, "children", ()) for one in widget_ids(child))
+    return {widget.model_id, widget.layout.model_id, *inside}
+
+
+def test_running_the_cell_again_takes_in_a_file_that_was_edited_and_keeps_what_was_not_saved(opened):
+    first = opened("CartPole-v1", design="cart.yaml", reward=TERMS)
+    first.change(reward=[rlnb.Term("env", "reward", weight=2.0)])
+    first.flush()
+    first.path.write_text(first.path.read_text().replace("weight: 2.0", "weight: 7.0"))
+    first.change(reward=[rlnb.Term("env", "reward", weight=3.0)])
+    second = opened("CartPole-v1", design="cart.yaml", reward=TERMS)
+    assert second.spec.reward.terms[0].weight == 7.0
+    assert second.versions()[-1].summary == "not saved, as the file was changed meanwhile"
+
+
+@pytest.mark.parametrize("policies", [5, ["expert"], {5: len}, {"expert": 5}])
+def test_policies_that_cannot_act_are_refused_before_anything_is_recorded(opened, here, policies):
+    with pytest.raises(UsageError, match="policies"):
+        opened("CartPole-v1", policies=policies)
+    assert not list(here.iterdir())

@@ -75,10 +75,14 @@ class Keeper:
         """Whether something was changed that is not on disk."""
         return self._bench.design != self._saved or self._bench.notes != self._saved_notes
 
-    def flush(self) -> None:
+    def flush(self, *, yields: bool = False) -> None:
         """Saves now, so that the file holds the design as it stands.
 
         Where nothing is to be saved, what somebody else has written is taken in.
+
+        Args:
+            yields: where somebody else has changed the file, theirs stays and this lab's design is kept as a
+                version.
 
         Raises:
             UsageError: another lab has the file, it was changed by somebody else, or it cannot be written;
@@ -97,7 +101,13 @@ class Keeper:
                 f"{self._file.path.name} is open in {self.owner}, so this lab's changes are not "
                 "saved; press 'Take over' in this one, or close the other."
             )
-        self._save()
+        try:
+            self._save()
+        except DesignFileChanged:
+            if not yields:
+                raise
+            with self._disk():
+                self._file.keep(self._bench.design, "not saved, as the file was changed meanwhile")
 
     def take_over(self) -> None:
         """Makes this lab the owner; the other one is told when it next saves.
@@ -139,15 +149,6 @@ class Keeper:
                 raise
             self.conflict, self._saved = False, theirs
             self._say_owner()
-
-    def put_aside(self) -> None:
-        """Keeps a design that is not saved as a version, for what somebody else has written counts now.
-
-        Raises:
-            UsageError: as `flush`.
-        """
-        with self._disk():
-            self._file.keep(self._bench.design, "not saved, as the file was changed meanwhile")
 
     def restore(self, number: int) -> None:
         """Goes to an earlier version; undo comes back."""

@@ -19,6 +19,11 @@ class Event(StrEnum):
     FILE = "file"  # what is to be said about the design file
 
 
+def changes(reward: bool, state: bool) -> list[Event]:
+    """Returns what is told when a design changes."""
+    return [event for event, is_so in ((Event.REWARD, reward), (Event.STATE, state)) if is_so]
+
+
 Listener = Callable[[Event], None]
 
 

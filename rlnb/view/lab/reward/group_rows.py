@@ -13,6 +13,7 @@ from rlnb.view.lab.charts.expression_field import ExpressionField, Suggestion
 from rlnb.view.lab.listeners import Event
 from rlnb.view.lab.reward.term_row import button
 from rlnb.view.lab.reward.weight_field import WeightField
+from rlnb.view.lab.widget_tree import close_tree
 
 
 class GroupRows:
@@ -55,9 +56,12 @@ class GroupRows:
         self.widget.layout.display = "" if groups else "none"
         while len(self._rows) < len(groups):
             self._rows.append(_GroupRow(self._bench, len(self._rows)))
+        gone = self._rows[len(groups) :]
         del self._rows[len(groups) :]
         if len(self._box.children) != len(self._rows):
             self._box.children = [row.widget for row in self._rows]
+        for row in gone:
+            close_tree(row.widget)
         for row, group in zip(self._rows, groups, strict=True):
             members = [part.name for part in self._bench.reward.terms if part.group == group.name]
             row.show(group, members)

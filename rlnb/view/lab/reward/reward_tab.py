@@ -21,6 +21,7 @@ from rlnb.view.lab.reward.names_help import name_suggestions, state_suggestions
 from rlnb.view.lab.reward.preferences_panel import PreferencesPanel
 from rlnb.view.lab.reward.reward_figures import ranking_figure, reward_figures
 from rlnb.view.lab.reward.term_row import Part, TermRow
+from rlnb.view.lab.widget_tree import close_tree
 
 _HEADINGS = (
     ("22px", ""), ("30px", ""), ("120px", "term"), ("", "value at each step"), ("136px", "clip low, high"),
@@ -97,9 +98,12 @@ class RewardTab:
             reward = self._bench.reward
             while len(self._rows) < len(reward.terms):
                 self._rows.append(self._row(len(self._rows)))
+            gone = self._rows[len(reward.terms) :]
             del self._rows[len(reward.terms) :]
             if len(self._box.children) != len(self._rows):
                 self._box.children = [row.widget for row in self._rows]
+            for row in gone:
+                close_tree(row.widget)
             for place, (row, part) in enumerate(zip(self._rows, reward.terms, strict=True)):
                 row.show(part, picker_color(self._bench.notes, part.name, place))
             self._combine.suggestions = [

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 import ipywidgets as w
 
+from rlnb.view.lab.widget_tree import close_tree
+
 #: names up to this many are check boxes, more are a list
 _MOST_BOXES = 48
 
@@ -37,7 +39,7 @@ class NamesPicker:
         self._all = w.Button(description="All", layout=w.Layout(width="auto"))
         self._all.tooltip = f"{all_words}, also those that operations above may add"
         self._all.on_click(lambda _: self._take_all())
-        self.box = w.Box(layout=w.Layout(display="none", flex_flow="row wrap"))
+        self.box = w.Box([self._all], layout=w.Layout(display="none", flex_flow="row wrap"))
         self.box.add_class("rlnb-names-box")
         self.widget.observe(lambda _: self._open(), "value")
 
@@ -82,7 +84,7 @@ class NamesPicker:
                 box.observe(lambda _: self._take(), "value")
             self.box.children = [self._all, *self._boxes]
             for box in old:
-                box.close()
+                close_tree(box)
         for box in self._boxes:
             box.value = box.description in chosen
         self.box.children = [self._all, *self._boxes]
