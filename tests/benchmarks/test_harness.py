@@ -18,6 +18,14 @@ NAMES = {
     "metric_row",
     "list_3500",
     "import_time",
+    "slider_python",
+    "combine_python",
+    "slider_release",
+    "expression_edit",
+    "expression_speedup",
+    "slider_screen",
+    "lab_open",
+    "lab_notebook_size",
 }
 
 

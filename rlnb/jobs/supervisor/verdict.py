@@ -16,7 +16,8 @@ from rlnb.run.status import EndKind, Evidence, State
 #: Errors that say the request is wrong: another attempt would meet them again.
 NOT_RETRIED = frozenset(
     {"UsageError", "DesignError", "ExpressionError", "ExperimentError", "EnvError", "CaptureError",
-     "ParameterError", "SecretError", "FingerprintMismatch", "MissingExtra"}
+     "ParameterError", "SecretError", "FingerprintMismatch", "MissingExtra", "DesignFileChanged",
+     "DesignFileTaken"}
 )  # fmt: skip
 
 #: What the main process of environments in subprocesses raises when one of them is killed.
