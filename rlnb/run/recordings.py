@@ -102,7 +102,7 @@ class EpisodeStore:
         batch, label = relabelled(batch, label)
         own: dict[str, Any] = {
             "id": secrets.token_hex(4), "label": label, "episodes": len(batch.starts), "created": utc_now(),
-            "digest": content_digest(batch), "frames_said": frames.said if frames else "",
+            "digest": content_digest(batch), "frames_said": "" if frames is None else frames.said,
         }  # fmt: skip
         try:
             with self._names.number() as number:

@@ -184,6 +184,18 @@ def test_a_policy_that_fails_is_one_sentence(made):
     assert record(tab, "idle", 1).startswith("1 episode of idle, ")
 
 
+def test_why_there_are_no_pictures_is_still_known_later(made, monkeypatch):
+    _lab, bench, tab = made
+    monkeypatch.setattr(
+        "rlnb.envs.rollouts.make_drawn", lambda factory: (factory(), "there is no screen")
+    )  # fmt: skip
+    said = record(tab, "idle", 1, images=True)
+    sentence = "There are no frames, because CartPole-v1 cannot draw itself (there is no screen)."
+    assert said.endswith(sentence)
+    bench.select(5)
+    assert tab.viewer.words["no_frames"] == sentence
+
+
 def test_removed_at_the_second_click_and_never_the_last(made):
     lab, bench, tab = made
     record(tab, "sticky", 1)
