@@ -25,15 +25,20 @@ def space_names(space: Any) -> tuple[str, ...]:
         DesignError: the space is of another kind.
     """
     parts = _parts(space)
-    if sum(width(part) for part in parts.values()) > MAX_NAMED:
+    count = sum(width(part) for part in parts.values())
+    if not count:
+        raise DesignError(
+            f"The observation space {space} has no components, so there is nothing to learn from."
+        )
+    if count > MAX_NAMED:
         return ()
     if list(parts) == [""]:
         return tuple(f"obs{i}" for i in range(width(space)))
     found: list[str] = []
     for key, part in parts.items():
         stem = "".join(letter if letter.isalnum() else "_" for letter in str(key))
-        count = width(part)
-        found += [stem] if count == 1 else [f"{stem}_{i}" for i in range(count)]
+        wide = width(part)
+        found += [stem] if wide == 1 else [f"{stem}_{i}" for i in range(wide)]
     return tuple(found)
 
 

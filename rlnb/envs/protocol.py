@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 import gymnasium as gym
+import numpy as np
 
 from rlnb.errors import EnvError
 
@@ -63,7 +64,7 @@ def check_reset(result: Any, label: str) -> tuple[Any, dict[str, Any]]:
 
 
 def check_step(result: Any, label: str) -> None:
-    """Raises EnvError if a step's result is not gymnasium's five values."""
+    """Raises EnvError if a step's result is not gymnasium's five values, with a number and a mapping among them."""
     length = len(result) if isinstance(result, tuple) else 0
     if length == 4:
         _old(label, "step() returns 4 values (obs, reward, done, info)", V21)
@@ -71,6 +72,13 @@ def check_step(result: Any, label: str) -> None:
         raise EnvError(
             f"{label}: step() returns {f'{length} values' if length else type(result).__name__}, "
             "not (obs, reward, terminated, truncated, info)"
+        )
+    reward = result[1]
+    if not isinstance(reward, float | int | np.number | np.bool_) and getattr(reward, "shape", None) != ():
+        raise EnvError(f"{label}: step() returns the reward {reward!r:.60}; it has to be one number")
+    if not isinstance(result[4], Mapping):
+        raise EnvError(
+            f"{label}: step() returns the info {result[4]!r:.60}; it has to be a dict, {{}} if empty"
         )
 
 

@@ -157,7 +157,9 @@ class Recording:
             cut = bool(truncated) or len(rows) + 1 >= self._max_steps
             ends = bool(terminated), cut and not terminated
             after = stage.raw(obs)
-            rows.append((raw, after, action, np.float32(reward), *ends, dict(info)))
+            with np.errstate(over="ignore"):  # as a vector environment passes it on: 1e300 is infinite there
+                paid = np.float32(reward)
+            rows.append((raw, after, action, paid, *ends, dict(info)))
             if camera is not None:
                 camera.after_step(stage.env, len(rows), last=any(ends))
             if not any(ends):

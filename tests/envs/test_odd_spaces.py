@@ -252,3 +252,8 @@ def test_dqn_takes_bytes_of_pictures() -> None:
     ).learn(8)
     assert model.replay_buffer is not None
     assert model.replay_buffer.observations.dtype == np.uint8
+
+
+def test_a_space_without_components_is_refused() -> None:
+    with pytest.raises(DesignError, match="has no components, so there is nothing to learn from"):
+        component_names(Box(-1, 1, (0,), np.float32))

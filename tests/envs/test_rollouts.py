@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 import gymnasium as gym
@@ -12,7 +13,7 @@ from cells import Counter
 from rlnb.envs.policies import idle_action, resolve_policy
 from rlnb.envs.progress import Progress
 from rlnb.envs.rollouts import record_rollouts
-from rlnb.errors import UsageError
+from rlnb.errors import EnvError, UsageError
 
 
 def test_progress_is_told_after_every_episode_and_within_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,3 +102,46 @@ def test_a_misspelt_policy_names_the_nearest() -> None:
         resolve_policy("stiky", gym.spaces.Discrete(2), seed=0, deterministic=True, label=None)
     with pytest.raises(UsageError, match="frames=3 is no budget"):
         record_rollouts(Counter, frames=3)  # type: ignore[arg-type]
+
+
+class Broken(gym.Env[Any, Any]):
+    """One step an episode, which returns what it is told to."""
+
+    observation_space = gym.spaces.Box(-1, 1, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+    pays: Any = 1.0
+    tells: Any = MappingProxyType({})
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return np.zeros(1, np.float32), self.pays, True, False, self.tells
+
+
+@pytest.mark.parametrize(
+    ("what", "sentence"),
+    [
+        ({"pays": None}, "returns the reward None; it has to be one number"),
+        ({"pays": np.ones(2)}, "it has to be one number"),
+        ({"pays": "1"}, "it has to be one number"),
+        ({"tells": None}, "returns the info None; it has to be a dict"),
+    ],
+)
+def test_a_step_that_returns_no_number_or_no_dict_is_refused(what: dict[str, Any], sentence: str) -> None:
+    broken = type("Env", (Broken,), what)
+    with pytest.raises(EnvError, match=sentence):
+        record_rollouts(broken, episodes=1)
+
+
+@pytest.mark.parametrize("pays", [1, np.int64(1), np.array(1.0), True])
+def test_every_kind_of_number_is_a_reward(pays: Any) -> None:
+    batch = record_rollouts(type("Env", (Broken,), {"pays": pays}), episodes=1).batch
+    assert batch is not None
+    assert batch.reward.tolist() == [1.0]
+
+
+def test_a_reward_beyond_float32_is_infinite_as_in_training() -> None:
+    batch = record_rollouts(type("Env", (Broken,), {"pays": 1e300}), episodes=1).batch
+    assert batch is not None
+    assert batch.reward.tolist() == [np.inf]

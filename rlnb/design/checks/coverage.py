@@ -5,6 +5,7 @@ The axes are two components, or the two principal components of the standardized
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,6 +24,7 @@ PCA_ROWS = 20_000
 #: share of a policy's cells that random rollouts should reach
 REACHED = 0.5
 #: policies that nobody wants to reach
+_HUGE = 1e150
 _AIMLESS = ("random", "idle", "")
 
 
@@ -123,6 +125,9 @@ def principal_components(values: Array, names: Sequence[str]) -> tuple[Array, tu
     if len(values) > PCA_ROWS:
         some = values[np.sort(np.random.default_rng(SEED).choice(len(values), PCA_ROWS, replace=False))]
     some = some.astype(np.float64)
+    peak = np.abs(some).max(axis=0, initial=0.0)
+    unit = np.where(peak > _HUGE, peak, 1.0)  # else squares are infinite
+    some /= unit
     mean, spread = some.mean(axis=0), some.std(axis=0)
     spread[spread <= 1e-12 * np.maximum(np.abs(mean), 1e-300)] = np.inf
     scaled = (some - mean) / spread
@@ -135,7 +140,7 @@ def principal_components(values: Array, names: Sequence[str]) -> tuple[Array, tu
     largest = np.abs(weights).argmax(axis=1)
     weights *= np.where(weights[[0, 1], largest] < 0, -1.0, 1.0)[:, None]
     scaled = weights / spread
-    points = scaled @ values.T - (scaled @ mean)[:, None]
+    points = (scaled / unit) @ values.T - (scaled @ mean)[:, None]
     axes = tuple(f"PC{i + 1} ({percent(told[i])} of variance)" for i in range(2))
     return points, (axes[0], axes[1]), weights
 
@@ -192,6 +197,9 @@ def _place(name: str, names: Sequence[str]) -> int:
 def _cut(values: Array, bins: int) -> tuple[Array, Array]:
     """Returns the cell of each value, int64, and the edges of the cells."""
     low, high = float(values.min()), float(values.max())
+    if not math.isfinite(high - low):  # from one end of the doubles to the other
+        cells, edges = _cut(values / 4, bins)
+        return cells, edges * 4
     half = max(0.5, 1e-6 * abs(low)) if high - low <= 1e-12 * max(abs(low), abs(high)) else 0.0
     edges = np.linspace(low - half, high + half, bins + 1)
     cells = ((values - edges[0]) * (bins / (edges[-1] - edges[0]))).astype(np.int64)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rlnb.design.checks.coverage import check_coverage
 from rlnb.design.checks.finding import Finding, Severity
 from rlnb.design.checks.state_bounds import check_bounds
 from rlnb.design.checks.state_images import check_images
 from rlnb.design.checks.state_information import check_uninformative
 from rlnb.design.checks.state_markov import check_markov
-from rlnb.design.checks.state_sample import Cache, take_sample
+from rlnb.design.checks.state_sample import Cache, StateSample, take_sample
 from rlnb.design.checks.state_values import (
     check_constant,
     check_dimensions,
@@ -66,7 +68,11 @@ def check_state(
         return [
             found.get(code, Finding(code, Severity.FINE, "Not measured on images.", "")) for code in CODES
         ]
-    sample = take_sample(batch, plan, reward=reward, values=values, cache=cache)
+    with np.errstate(all="ignore"):  # squares of huge numbers are infinite, and count so
+        return _all_checks(take_sample(batch, plan, reward=reward, values=values, cache=cache), action_space)
+
+
+def _all_checks(sample: StateSample, action_space: Any) -> list[Finding]:
     return [
         check_bounds(sample),
         check_unbounded(sample),

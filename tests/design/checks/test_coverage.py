@@ -91,3 +91,15 @@ def test_the_finding_compares_random_with_each_other_policy():
     assert found.sentence.startswith(
         "Random rollouts reach 25 % of what trained visits (40 x 40 cells of PC1 (100 %"
     )
+
+
+def test_values_whose_squares_or_ranges_are_infinite_are_mapped():
+    values = np.array([[-1e308, 1.0], [0.0, 2.0], [1e308, 3.0]])
+    found = coverage(values, ("x", "y"), LABELS[:3], bins=4)
+    assert found.axes[0].startswith("PC1 (100 % of variance")
+    by_axes = coverage(values, ("x", "y"), LABELS[:3], ("x", "y"), bins=4)
+    assert {label: np.argwhere(counts).tolist() for label, counts in by_axes.counts.items()} == {
+        "random": [[0, 0], [2, 2]],
+        "demo": [[3, 3]],
+    }
+    assert by_axes.x_edges.tolist() == [-1e308, -0.5e308, 0, 0.5e308, 1e308]

@@ -215,3 +215,10 @@ def test_a_sliders_reach_is_a_number_for_every_weight(weight):
     reach = slider_range(weight)
     assert 0 < reach / 200 < np.inf
     assert np.isfinite(2 * reach)
+
+
+def test_a_reward_beyond_all_numbers_is_drawn(tab, bench):
+    bench.edit(reward=rlnb.RewardSpec([rlnb.Term("a", "1e10", weight=1e308)]), what="huge")
+    assert bench.preview.result.total.tolist() == [np.inf] * len(bench.batch)
+    assert tab._rows[0]._weight.exact.value == "1e+308"
+    assert bench.settle()

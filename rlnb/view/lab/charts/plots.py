@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import anywidget
+import numpy as np
 import traitlets as t
 
 from rlnb.view.assets import source
@@ -57,6 +58,7 @@ class PlotsWidget(anywidget.AnyWidget):
         # Without a width it would shrink to nothing in a row of widgets.
         super().__init__(**{"layout": {"width": "100%"}, **traits})
 
+    @np.errstate(all="ignore")  # sums of huge rewards are infinite, and drawn so
     def show(self, figures: Sequence[Figure], stamp: float | None = None, *, partly: bool = False) -> None:
         """Shows figures; the browser draws only those whose words or numbers have changed.
 

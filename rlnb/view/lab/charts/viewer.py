@@ -113,6 +113,7 @@ class EpisodeViewer(anywidget.AnyWidget):
         self._episode: Episode | None = None
         self.on_msg(self._answer)
 
+    @np.errstate(all="ignore")  # sums of huge rewards are infinite, and drawn so
     def show(self, episode: Episode) -> None:
         """Shows an episode; the cursor stays where it is if it is the same one with another reward."""
         same = self._episode is not None and self._episode.key == episode.key

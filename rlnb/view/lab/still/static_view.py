@@ -62,6 +62,7 @@ class StaticLab:
         seen = dimensions_words(self._bench.plan)
         return f"Lab of {self._title} ({self._file_name}): {self._episodes_words()}; {reward}; {seen}"
 
+    @np.errstate(all="ignore")
     def html(self) -> str:
         """Returns design, difference from the code, episodes and findings as one piece of HTML."""
         bench = self._bench
@@ -83,6 +84,7 @@ class StaticLab:
         style = f"<style>{source('lab_tables.css', 'lab_static.css')}</style>"
         return f'{style}<div class="rlnb-lab-static" style="line-height:1.45;overflow-x:auto">{"".join(parts)}</div>'
 
+    @np.errstate(all="ignore")  # huge rewards have infinite sums and places
     def png(self) -> bytes:
         """Returns the picture: reward along an episode, returns, reward per step, ranking."""
         return figures_image(
