@@ -15,7 +15,7 @@ import numpy as np
 
 from rlnb.design.checks.design import check_design
 from rlnb.design.expression import compile_expression
-from rlnb.design.preview import RewardPreview
+from rlnb.design.preview.preview import RewardPreview
 from rlnb.design.reward import RewardSpec, Shaping, Term
 from rlnb.design.state import StateSpec
 from rlnb.design.transitions import Transitions

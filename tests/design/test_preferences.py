@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rlnb.design.preferences import Preference, fit_preferences, satisfied
-from rlnb.design.preview import RewardPreview
+from rlnb.design.preview.preview import RewardPreview
 from rlnb.design.reward import RewardSpec, Term
 from rlnb.errors import DesignError
 from tests.design.batches import make_batch

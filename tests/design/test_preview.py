@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlnb.design import term_columns
-from rlnb.design.preview import RewardPreview
+from rlnb.design.preview import term_columns
+from rlnb.design.preview.preview import RewardPreview
 from rlnb.design.reward import RewardSpec, Shaping, Term, TermGroup
 from rlnb.design.transitions import Transitions
 from rlnb.errors import DesignError, ExpressionError

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlnb.design.preview import RewardPreview
+from rlnb.design.preview.preview import RewardPreview
+from rlnb.design.preview.step_histogram import Axis, StepHistograms, choose_axis
 from rlnb.design.reward import RewardSpec, Term
-from rlnb.design.step_histogram import Axis, StepHistograms, choose_axis
 from rlnb.errors import DesignError
 from tests.design.batches import make_batch
 

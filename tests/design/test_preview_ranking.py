@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlnb.design.ranking import rank
+from rlnb.design.preview.ranking import rank
 
 few = st.lists(st.integers(-3, 3).map(float), min_size=0, max_size=90)
 

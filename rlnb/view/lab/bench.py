@@ -19,7 +19,7 @@ from rlnb.design.checks.design import check_design
 from rlnb.design.checks.finding import Finding
 from rlnb.design.checks.payments import WEAK_POLICIES
 from rlnb.design.design import Design
-from rlnb.design.preview import RewardPreview
+from rlnb.design.preview.preview import RewardPreview
 from rlnb.design.reward import RewardSpec, Term
 from rlnb.design.state import StatePlan, StateSpec
 from rlnb.design.term import TermFunction, marked_terms

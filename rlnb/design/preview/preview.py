@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from rlnb.design.columns import Array
-from rlnb.design.ranking import Ranking, rank
+from rlnb.design.preview.ranking import Ranking, rank
+from rlnb.design.preview.step_histogram import StepHistogram, StepHistograms
+from rlnb.design.preview.term_columns import Column, TermColumns, episode_sums
 from rlnb.design.reward import RewardResult, RewardSpec
-from rlnb.design.step_histogram import StepHistogram, StepHistograms
-from rlnb.design.term_columns import Column, TermColumns, episode_sums
 from rlnb.design.transitions import Transitions
 from rlnb.errors import DesignError
 
