@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rlnb.design.expression import Expression
+from rlnb.design.expressions.expression import Expression
 from rlnb.design.schedule import Weight, read_weight
 from rlnb.design.term import check_name, compile_for
 from rlnb.errors import DesignError, did_you_mean

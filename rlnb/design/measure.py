@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rlnb.design.columns import Array
-from rlnb.design.expression import quiet
+from rlnb.design.expressions.expression import quiet
 from rlnb.design.shaping import Shaping
 from rlnb.design.term import Term
 from rlnb.design.transitions import Transitions

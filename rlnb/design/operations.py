@@ -13,10 +13,10 @@ import numpy as np
 
 from rlnb.design.columns import Array
 from rlnb.design.components import Components
-from rlnb.design.expression import Expression
+from rlnb.design.expressions.expression import Expression
+from rlnb.design.expressions.namespace import subscript
 from rlnb.design.images import Grayscale, Resize, ToUnit
 from rlnb.design.memory import Memory
-from rlnb.design.namespace import subscript
 from rlnb.design.operation import Apply, Names, Operation, changing, read_names, read_number
 from rlnb.design.stack import Stack
 from rlnb.design.standardize import RunningZScore, ZScore

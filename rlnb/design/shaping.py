@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rlnb.design.columns import Array, Columns
-from rlnb.design.expression import Expression
-from rlnb.design.namespace import subscript
+from rlnb.design.expressions.expression import Expression
+from rlnb.design.expressions.namespace import subscript
 from rlnb.design.schedule import read_weight
 from rlnb.design.term import check_group, check_name, compile_for
 from rlnb.design.transitions import Transitions

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rlnb.design.columns import Array, UnknownName
-from rlnb.design.expression import Expression, compile_expression
+from rlnb.design.expressions.expression import Expression, compile_expression
 from rlnb.design.schedule import Weight, read_weight
 from rlnb.design.transitions import Transitions
 from rlnb.errors import DesignError, ExpressionError, did_you_mean

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rlnb.design.columns import Array
-from rlnb.design.expression import BLOCK, Expression, quiet
+from rlnb.design.expressions.expression import BLOCK, Expression, quiet
 from rlnb.design.groups import TermGroup
 from rlnb.design.schedule import weight_at
 from rlnb.design.shaping import Shaping

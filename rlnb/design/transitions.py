@@ -16,7 +16,7 @@ import numpy as np
 
 from rlnb.design import table
 from rlnb.design.columns import Array, Columns, InfoColumns, MappingColumns, MatrixColumns, read_only
-from rlnb.design.namespace import Namespace
+from rlnb.design.expressions.namespace import Namespace
 from rlnb.errors import DesignError
 
 _COLUMNS = ("next_obs", "action", "prev_action", "t", "terminated", "truncated", "reward", "episode")

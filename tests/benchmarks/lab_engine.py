@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from rlnb.design.checks.design import check_design
-from rlnb.design.expression import compile_expression
+from rlnb.design.expressions.expression import compile_expression
 from rlnb.design.preview.preview import RewardPreview
 from rlnb.design.reward import RewardSpec, Shaping, Term
 from rlnb.design.state import StateSpec

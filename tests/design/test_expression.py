@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlnb.design.expression import BLOCK, Expression, compile_expression
+from rlnb.design.expressions.expression import BLOCK, Expression, compile_expression
 from rlnb.errors import ExpressionError
 from tests.design.batches import expressions, make_batch, pieces
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlnb.design import functions
-from rlnb.design.functions import FUNCTIONS, Kind, Operation
+from rlnb.design.expressions import functions
+from rlnb.design.expressions.functions import FUNCTIONS, Kind, Operation
 
 _SPECIAL = [0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 2.0, 0.5, 1e300, -1e300, 5e-324, 1e-300]
 _OPERATORS = [value for value in vars(functions).values() if isinstance(value, Operation)]

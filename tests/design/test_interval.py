@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rlnb.design.expression import compile_expression
+from rlnb.design.expressions.expression import compile_expression
 
 INF = math.inf
 

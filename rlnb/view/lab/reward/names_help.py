@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rlnb.design.functions import FUNCTIONS
+from rlnb.design.expressions.functions import FUNCTIONS
 from rlnb.design.transitions import Transitions
 from rlnb.view.lab.charts.expression_field import Suggestion
 

@@ -8,7 +8,7 @@ from html import escape
 
 import ipywidgets as w
 
-from rlnb.design.namespace import plain_names
+from rlnb.design.expressions.namespace import plain_names
 from rlnb.design.reward import RewardSpec, Shaping, Term
 from rlnb.errors import DesignError, ExpressionError
 from rlnb.view.lab.bench import Workbench

@@ -14,9 +14,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rlnb.design import functions
-from rlnb.design.functions import CONSTANTS, FUNCTIONS, Kind, Operation
-from rlnb.design.namespace import GROUPS, subscript
+from rlnb.design.expressions import functions
+from rlnb.design.expressions.functions import CONSTANTS, FUNCTIONS, Kind, Operation
+from rlnb.design.expressions.namespace import GROUPS, subscript
 from rlnb.errors import ExpressionError, did_you_mean
 
 #: characters, nested levels and operations an expression may have, and the magnitude of a constant exponent

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from rlnb.design import syntax
 from rlnb.design.columns import Array
-from rlnb.design.functions import Kind
-from rlnb.design.interval import Interval
-from rlnb.design.namespace import hint, plain_names
-from rlnb.design.syntax import Node
+from rlnb.design.expressions import syntax
+from rlnb.design.expressions.functions import Kind
+from rlnb.design.expressions.interval import Interval
+from rlnb.design.expressions.namespace import hint, plain_names
+from rlnb.design.expressions.syntax import Node
 from rlnb.errors import ExpressionError
 
 #: rows evaluated at a time; a few arrays of this length stay in a core's cache

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from rlnb.design import interval
-from rlnb.design.interval import Rule
+from rlnb.design.expressions import interval
+from rlnb.design.expressions.interval import Rule
 
 
 class Kind(Enum):
