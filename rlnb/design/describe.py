@@ -12,8 +12,8 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from rlnb.design.design import Design
-from rlnb.design.operation import Operation
-from rlnb.design.operations import Select
+from rlnb.design.operations.elementwise import Select
+from rlnb.design.operations.operation import Operation
 
 #: a list longer than this is shortened in a sentence
 SHOWN = 4

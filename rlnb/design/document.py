@@ -25,8 +25,8 @@ from dataclasses import fields
 from typing import Any
 
 from rlnb.design.groups import TermGroup
-from rlnb.design.operation import Operation
-from rlnb.design.operations import OPERATIONS, Select
+from rlnb.design.operations.elementwise import OPERATIONS, Select
+from rlnb.design.operations.operation import Operation
 from rlnb.design.reward import RewardSpec
 from rlnb.design.shaping import Shaping
 from rlnb.design.state import StateSpec

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlnb.design.columns import Array
-from rlnb.design.components import Components
-from rlnb.design.image_layout import ImageLayout, is_image
-from rlnb.design.images import ImageOperation
 from rlnb.design.memory import Live, Memory, Recorded
-from rlnb.design.operation import Apply, Operation
+from rlnb.design.operations.components import Components
+from rlnb.design.operations.image_layout import ImageLayout, is_image
+from rlnb.design.operations.images import ImageOperation
+from rlnb.design.operations.operation import Apply, Operation
+from rlnb.design.operations.stack import Stack
 from rlnb.design.spaces import MAX_NAMED, flatten_batch, space_bounds
-from rlnb.design.stack import Stack
 from rlnb.design.transitions import Transitions
 from rlnb.errors import DesignError
 

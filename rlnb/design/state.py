@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlnb.design.columns import Array
-from rlnb.design.images import Grayscale, Resize, ToUnit
-from rlnb.design.operation import Operation
-from rlnb.design.operations import OPERATIONS, Clip, Delta, Derive, Scale, Select
+from rlnb.design.operations.elementwise import OPERATIONS, Clip, Delta, Derive, Scale, Select
+from rlnb.design.operations.images import Grayscale, Resize, ToUnit
+from rlnb.design.operations.operation import Operation
+from rlnb.design.operations.stack import Stack
+from rlnb.design.operations.standardize import RunningZScore, ZScore
 from rlnb.design.plan import MAX_DIMENSIONS, Stage, StateContext, StatePlan
-from rlnb.design.stack import Stack
-from rlnb.design.standardize import RunningZScore, ZScore
 from rlnb.errors import DesignError
 
 __all__ = [

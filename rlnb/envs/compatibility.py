@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from rlnb.design.design import Design
-from rlnb.design.image_layout import ImageLayout
+from rlnb.design.operations.image_layout import ImageLayout
 from rlnb.design.reward import Shaping
 from rlnb.envs.make import Spaces
 from rlnb.envs.unsupported import untrainable_action, untrainable_observation

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from rlnb.design.design import Design
 from rlnb.design.groups import TermGroup
-from rlnb.design.images import Grayscale, Resize, ToUnit
+from rlnb.design.operations.images import Grayscale, Resize, ToUnit
+from rlnb.design.operations.stack import Stack
 from rlnb.design.reward import RewardSpec, Shaping, Term
-from rlnb.design.stack import Stack
 from rlnb.design.state import Clip, Delta, Derive, RunningZScore, Scale, Select, StateSpec, ZScore
 
 _WORDS = st.sampled_from(["x", "vy", "soft_landing", "größe", "reward", "state", "rlnb", "a1"])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
-from rlnb.design.operations import Delta
+from rlnb.design.operations.elementwise import Delta
+from rlnb.design.operations.standardize import RunningZScore
 from rlnb.design.reward import RewardSpec
 from rlnb.design.shaping import Shaping
-from rlnb.design.standardize import RunningZScore
 from rlnb.design.state import Grayscale, Stack, StateSpec
 from rlnb.design.term import Term
 from tests.histories import assert_same_rows

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rlnb.design.columns import Array
-from rlnb.design.image_layout import ImageLayout
+from rlnb.design.operations.image_layout import ImageLayout
 from rlnb.design.profile import ImageProfile
 from rlnb.design.replay_size import size
 from rlnb.view.lab.state.number_text import short_number

@@ -8,10 +8,10 @@ from typing import Any
 
 import ipywidgets as w
 
-from rlnb.design.images import MAX_SIDE
+from rlnb.design.operations.images import MAX_SIDE
+from rlnb.design.operations.stack import MAX_FRAMES
+from rlnb.design.operations.standardize import ZScore
 from rlnb.design.plan import Stage
-from rlnb.design.stack import MAX_FRAMES
-from rlnb.design.standardize import ZScore
 from rlnb.errors import DesignError, ExpressionError
 from rlnb.view.lab.charts.expression_field import ExpressionField
 from rlnb.view.lab.reward.names_help import state_suggestions

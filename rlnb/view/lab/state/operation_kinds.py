@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rlnb.design.columns import Array
-from rlnb.design.image_layout import ImageLayout, is_image
-from rlnb.design.images import Grayscale, Resize, ToUnit
-from rlnb.design.operation import Operation
+from rlnb.design.operations.image_layout import ImageLayout, is_image
+from rlnb.design.operations.images import Grayscale, Resize, ToUnit
+from rlnb.design.operations.operation import Operation
+from rlnb.design.operations.stack import Stack
+from rlnb.design.operations.standardize import RunningZScore, ZScore
 from rlnb.design.plan import Stage
-from rlnb.design.stack import Stack
-from rlnb.design.standardize import RunningZScore, ZScore
 from rlnb.design.state import Clip, Delta, Derive, Scale, Select
 
 #: kind → what it is called

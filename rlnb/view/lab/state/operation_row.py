@@ -13,9 +13,9 @@ from typing import Any
 
 import ipywidgets as w
 
-from rlnb.design.operation import Operation
+from rlnb.design.operations.operation import Operation
+from rlnb.design.operations.standardize import ZScore
 from rlnb.design.plan import Stage
-from rlnb.design.standardize import ZScore
 from rlnb.errors import DesignError
 from rlnb.view.lab.reward.term_row import button
 from rlnb.view.lab.state.operation_fields import Field, fields_of

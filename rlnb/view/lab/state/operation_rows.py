@@ -7,8 +7,8 @@ from html import escape
 
 import ipywidgets as w
 
-from rlnb.design.operation import Operation
-from rlnb.design.standardize import ZScore
+from rlnb.design.operations.operation import Operation
+from rlnb.design.operations.standardize import ZScore
 from rlnb.design.state import StateSpec
 from rlnb.errors import DesignError
 from rlnb.view.lab.bench import Workbench

@@ -10,6 +10,7 @@ import numpy as np
 
 from rlnb.design.checks.state_sample import sampled_rows
 from rlnb.design.columns import Array
+from rlnb.design.operations.stack import Stack
 from rlnb.design.plan import StatePlan
 from rlnb.design.profile import (
     ComponentProfile,
@@ -20,7 +21,6 @@ from rlnb.design.profile import (
     profile_values,
 )
 from rlnb.design.spaces import space_bounds
-from rlnb.design.stack import Stack
 from rlnb.design.state import Clip, StateSpec
 from rlnb.design.transitions import Transitions
 from rlnb.view.lab.bench import Workbench

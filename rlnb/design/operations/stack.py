@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rlnb.design.columns import Array
-from rlnb.design.components import Components
-from rlnb.design.image_layout import ImageLayout
 from rlnb.design.memory import Memory
-from rlnb.design.operation import Apply, Names, Operation, read_count, read_names
+from rlnb.design.operations.components import Components
+from rlnb.design.operations.image_layout import ImageLayout
+from rlnb.design.operations.operation import Apply, Names, Operation, read_count, read_names
 from rlnb.errors import DesignError
 
 #: an agent that needs to remember more needs a recurrent policy

@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from rlnb.design.columns import Array
-from rlnb.design.components import Components
-from rlnb.design.image_layout import ImageLayout
 from rlnb.design.memory import Memory
+from rlnb.design.operations.components import Components
+from rlnb.design.operations.image_layout import ImageLayout
 from rlnb.errors import DesignError
 
 #: float64 (n, d) and a memory → float64 (n, d'); of pictures (n, ...) → (n, ...)

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rlnb.design.columns import Array
-from rlnb.design.components import Components
 from rlnb.design.expressions.expression import Expression
 from rlnb.design.expressions.namespace import subscript
-from rlnb.design.images import Grayscale, Resize, ToUnit
 from rlnb.design.memory import Memory
-from rlnb.design.operation import Apply, Names, Operation, changing, read_names, read_number
-from rlnb.design.stack import Stack
-from rlnb.design.standardize import RunningZScore, ZScore
+from rlnb.design.operations.components import Components
+from rlnb.design.operations.images import Grayscale, Resize, ToUnit
+from rlnb.design.operations.operation import Apply, Names, Operation, changing, read_names, read_number
+from rlnb.design.operations.stack import Stack
+from rlnb.design.operations.standardize import RunningZScore, ZScore
 from rlnb.design.term import check_name, compile_for
 from rlnb.errors import DesignError
 

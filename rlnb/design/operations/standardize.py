@@ -9,9 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlnb.design.columns import Array
-from rlnb.design.components import Components
 from rlnb.design.memory import Memory
-from rlnb.design.operation import Apply, Names, Operation, changing, listed, read_names, read_number
+from rlnb.design.operations.components import Components
+from rlnb.design.operations.operation import (
+    Apply,
+    Names,
+    Operation,
+    changing,
+    listed,
+    read_names,
+    read_number,
+)
 from rlnb.errors import DesignError
 
 

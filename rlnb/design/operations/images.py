@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from rlnb.design.columns import Array
-from rlnb.design.components import Components
-from rlnb.design.image_layout import ImageLayout
-from rlnb.design.operation import Apply, Operation, read_count
+from rlnb.design.operations.components import Components
+from rlnb.design.operations.image_layout import ImageLayout
+from rlnb.design.operations.operation import Apply, Operation, read_count
 from rlnb.errors import DesignError
 
 #: pixels; larger pictures slow down learning and fill the replay buffer
