@@ -6,8 +6,10 @@ A chunk is never changed, so a copy of it elsewhere is right or absent, and it g
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import time
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
@@ -43,6 +45,20 @@ def write_durably(path: Path, data: bytes) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sweep(folder: Path, name: str = "*", *, age: float = 3600.0) -> None:
+    """Removes what killed writers left of a file; writing one takes seconds.
+
+    Args:
+        folder: where it is.
+        name: of the file; by default of all files there.
+        age: seconds that a temporary file is left alone.
+    """
+    for left in folder.glob(f".{name}.*.tmp"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > age:
+                left.unlink()
 
 
 def collect_chunks(layout: RunLayout, *, needed: Iterable[str]) -> list[str]:

@@ -10,6 +10,7 @@ lander.lab/episodes/    the recordings it is shaped on
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import os
 import re
@@ -23,7 +24,7 @@ from rlnb.design.design import Design
 from rlnb.design.term import Term
 from rlnb.design.yamltext import read_yaml
 from rlnb.errors import DesignError, DesignFileChanged, DesignFileTaken, UsageError
-from rlnb.run.chunks import write_durably
+from rlnb.run.chunks import sweep, write_durably
 from rlnb.run.design_owner import Owner, Ownership, read_owner
 from rlnb.run.design_versions import Version, Versions
 from rlnb.run.lab_notes import LabNotes, read_notes, write_notes
@@ -186,6 +187,11 @@ class DesignFile:
                     "file elsewhere, with design=."
                 ) from None
             self._owned = self._read_only is None
+            if self._owned:
+                written = Path(os.path.realpath(self.path))
+                sweep(written.parent, glob.escape(written.name))
+                for folder in (self.folder, self.folder / "versions"):
+                    sweep(folder)
             return self._read_only
 
     def take_over(self, notebook: str = "", cell: str = "") -> None:

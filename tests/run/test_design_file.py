@@ -315,3 +315,18 @@ def test_a_pipe_is_no_design_file(tmp_path):
     os.mkfifo(tmp_path / "a.yaml")
     with pytest.raises(UsageError, match="must be a file that ends in .yaml"):
         DesignFile(tmp_path / "a.yaml")
+
+
+def test_what_killed_writers_left_is_swept_after_an_hour(tmp_path):
+    file = DesignFile(tmp_path / "a.yaml")
+    versions = tmp_path / "a.lab" / "versions"
+    versions.mkdir(parents=True)
+    old = [tmp_path / ".a.yaml.1.tmp", versions.parent / ".lab.json.1.tmp", versions / ".0001.yaml.1.tmp"]
+    fresh, foreign = tmp_path / ".a.yaml.2.tmp", tmp_path / ".b.yaml.1.tmp"
+    for path in (*old, fresh, foreign):
+        path.write_text("")
+    for path in (*old, foreign):
+        os.utime(path, (0, 0))
+    file.claim()
+    assert [path for path in (*old, fresh, foreign) if path.exists()] == [fresh, foreign]
+    file.release()
