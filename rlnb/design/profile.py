@@ -107,8 +107,7 @@ def profile(
     low, high = space_bounds(observation_space)
     names = names or tuple(f"obs{i}" for i in range(len(low)))
     dtypes = component_dtypes(observation_space)
-    ends = np.append(batch.starts[1:], len(batch)) - 1
-    values = np.concatenate([batch.obs.matrix, batch.next_obs.matrix[ends]])
+    values = np.concatenate([batch.obs.matrix, batch.next_obs.matrix[batch.ends]])
     return profile_values(values.reshape(len(values), -1), low, high, names, dtypes)
 
 

@@ -144,12 +144,24 @@ class Transitions:
         return np.flatnonzero(np.r_[True, self.episode[1:] != self.episode[:-1]])
 
     @cached_property
+    def lengths(self) -> Array:
+        """Steps of each episode, int64 (episodes,)."""
+        return np.diff(self.starts, append=len(self))
+
+    @property
+    def ends(self) -> Array:
+        """Last row of each episode, int64 (episodes,)."""
+        return np.asarray(self.starts + self.lengths - 1)
+
+    @cached_property
+    def episode_labels(self) -> tuple[str, ...]:
+        """Policy label of each episode, in the order of `starts`; "" where none was given."""
+        return tuple(self.labels.get(number, "") for number in self.episode[self.starts].tolist())
+
+    @cached_property
     def policy(self) -> Array:
         """Policy label of each row, object (n,); "" where none was given."""
-        found = np.full(len(self), "", dtype=object)
-        for start, stop in self._spans():
-            found[start:stop] = self.labels.get(int(self.episode[start]), "")
-        return found
+        return np.repeat(np.array(self.episode_labels, dtype=object), self.lengths)
 
     def slice(self, rows: slice | Array) -> Transitions:
         """Returns some rows: a slice (shares memory), an index array or a mask."""
@@ -169,11 +181,8 @@ class Transitions:
 
     def episodes(self) -> list[Transitions]:
         """Returns each episode as a batch of its own (views)."""
-        return [self.slice(slice(start, stop)) for start, stop in self._spans()]
-
-    def _spans(self) -> list[tuple[int, int]]:
-        starts = self.starts.tolist()
-        return list(zip(starts, [*starts[1:], len(self)], strict=False))
+        spans = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
+        return [self.slice(slice(start, end + 1)) for start, end in spans]
 
     def with_reward(self, reward: Array) -> Transitions:
         """Returns the same transitions with another reward column, float64 (n,)."""

@@ -20,7 +20,7 @@ def sampled_rows(batch: Transitions, limit: int) -> Array:
     n = len(batch)
     if n <= limit:
         return np.arange(n)
-    lengths = np.diff(np.append(batch.starts, n))
+    lengths = batch.lengths
     codes, labels = _episode_codes(batch)
     owned = np.bincount(codes, weights=lengths, minlength=len(labels)).astype(np.int64)
     shares = _equal_shares(owned, limit)
@@ -79,11 +79,10 @@ def _equal_shares(owned: Array, limit: int) -> Array:
 def policy_codes(batch: Transitions) -> tuple[Array, tuple[str, ...]]:
     """Returns the policy of each row as int64 (n,) codes, and the labels they stand for ("" for none)."""
     codes, labels = _episode_codes(batch)
-    return np.repeat(codes, np.diff(np.append(batch.starts, len(batch)))), labels
+    return np.repeat(codes, batch.lengths), labels
 
 
 def _episode_codes(batch: Transitions) -> tuple[Array, tuple[str, ...]]:
     found: dict[str, int] = {}
-    get = batch.labels.get
-    codes = [found.setdefault(get(key, ""), len(found)) for key in batch.episode[batch.starts].tolist()]
+    codes = [found.setdefault(label, len(found)) for label in batch.episode_labels]
     return np.array(codes, dtype=np.int64), tuple(found)

@@ -57,10 +57,8 @@ class Payments:
         if self._kept.get("batch") is not batch:
             self._kept.clear()
             self._kept["batch"] = batch
-        self.starts = batch.starts
-        self.lengths = np.diff(np.r_[self.starts, len(batch)])
-        self.ends = self.starts + self.lengths - 1
-        self.labels = np.array([batch.labels.get(int(batch.episode[row]), "") for row in self.starts], object)
+        self.starts, self.lengths, self.ends = batch.starts, batch.lengths, batch.ends
+        self.labels = np.array(batch.episode_labels, object)
         chosen = {label for label in self.labels if label not in WEAK_POLICIES} if good is None else set(good)
         self.is_good = np.array([label in chosen and label != "" for label in self.labels], bool)
         self.is_weak = np.array([label not in chosen and label != "" for label in self.labels], bool)

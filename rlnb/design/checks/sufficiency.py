@@ -139,7 +139,7 @@ def _split(sample: StateSample) -> tuple[Array, Array, int]:
     finite = np.isfinite(sample.obs).all(axis=1)
     follows[1:] &= finite[:-1]
     follows &= finite & np.isfinite(sample.next_obs).all(axis=1) & np.isfinite(sample.reward)
-    places = np.repeat(np.arange(len(batch.starts)), np.diff(np.append(batch.starts, len(batch))))
+    places = np.repeat(np.arange(len(batch.starts)), batch.lengths)
     steps = np.bincount(places[follows], minlength=len(batch.starts))
     order = np.random.default_rng(SEED).permutation(np.flatnonzero(steps))
     order = order[: np.searchsorted(np.cumsum(steps[order]), ROWS) + 1]

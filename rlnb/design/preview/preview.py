@@ -94,16 +94,15 @@ class RewardPreview:
         """Sum of the environment's own reward over each episode, float64 (episodes,)."""
         return episode_sums(self._terms.paid.reward, self.batch.starts)
 
-    @cached_property
+    @property
     def lengths(self) -> Array:
         """Steps of each episode, int64 (episodes,)."""
-        return np.diff(np.r_[self.batch.starts, len(self.batch)])
+        return self.batch.lengths
 
-    @cached_property
+    @property
     def labels(self) -> tuple[str, ...]:
         """Policy label of each episode; "" where none was given."""
-        numbers = self.batch.episode[self.batch.starts].tolist()
-        return tuple(self.batch.labels.get(number, "") for number in numbers)
+        return self.batch.episode_labels
 
     @property
     def additive(self) -> bool:

@@ -25,7 +25,7 @@ from rlnb.design.state import StatePlan, StateSpec
 from rlnb.design.term import TermFunction, marked_terms
 from rlnb.design.transitions import Transitions
 from rlnb.envs.make import EnvFactory
-from rlnb.errors import UsageError
+from rlnb.errors import DesignError, UsageError
 from rlnb.run.lab_notes import LabNotes
 from rlnb.run.recordings import Recorded
 from rlnb.view.lab.listeners import Event, Listeners, changes
@@ -128,13 +128,11 @@ class Workbench:
 
     def episode_rows(self, episode: int) -> slice:
         """Returns the rows of the batch that belong to an episode."""
-        starts = self.batch.starts
-        stop = int(starts[episode + 1]) if episode + 1 < len(starts) else len(self.batch)
-        return slice(int(starts[episode]), stop)
+        return slice(int(self.batch.starts[episode]), int(self.batch.ends[episode]) + 1)
 
     def label_of(self, episode: int) -> str:
         """Returns the label of the policy that made an episode."""
-        return self.batch.labels.get(int(self.batch.episode[self.batch.starts[episode]]), "")
+        return self.batch.episode_labels[episode]
 
     # --- edits
 
@@ -169,12 +167,16 @@ class Workbench:
             self.listeners.tell(*changes(reward is not None, state is not None))
 
     def undo(self) -> None:
-        """Takes the last edit back."""
-        self._go(self._undo.undo)
+        """Takes the last edit back.
+
+        Raises:
+            DesignError: the former design does not work on the episodes that there are now; nothing changes.
+        """
+        self._go(self._undo.undo, back=self._undo.redo)
 
     def redo(self) -> None:
-        """Does again what was taken back."""
-        self._go(self._undo.redo)
+        """Does again what was taken back; as `undo`."""
+        self._go(self._undo.redo, back=self._undo.undo)
 
     def rebind(self) -> None:
         """Takes in Python terms that cells have defined anew since.
@@ -274,11 +276,15 @@ class Workbench:
         self.preview.update(design.reward)
         self.plan = plan
 
-    def _go(self, move: Callable[[], Design]) -> None:
+    def _go(self, move: Callable[[], Design], back: Callable[[], Design]) -> None:
         with self.lock:
             before = self.design
             after = move()
-            self._show(after, before)
+            try:
+                self._show(after, before)
+            except DesignError:
+                back()
+                raise
             self.listeners.tell(*changes(before.reward != after.reward, before.state != after.state))
 
 

@@ -78,7 +78,6 @@ def ending_of(batch: Transitions, last: int) -> str:
 def episode_rows(bench: Workbench) -> list[EpisodeRow]:
     """Returns all episodes, those of one policy together, policies in the order of their first episode."""
     preview, batch = bench.preview, bench.batch
-    ends = np.r_[batch.starts[1:], len(batch)] - 1
     colours = colours_of(bench)
     rows = [
         EpisodeRow(
@@ -88,7 +87,7 @@ def episode_rows(bench: Workbench) -> list[EpisodeRow]:
         for place, (name, label, length, designed, environment, end) in enumerate(
             zip(
                 episode_names(bench), preview.labels, preview.lengths, preview.returns, preview.env_returns,
-                ends, strict=True,
+                batch.ends, strict=True,
             )
         )
     ]  # fmt: skip

@@ -105,9 +105,8 @@ class StateLooks:
         part = self._part(batch)
         obs, next_obs = (side.reshape(len(part), -1) for side in plan.preview(part))
         # an episode's last observation is seen, too
-        ends = np.append(part.starts[1:], len(part)) - 1
         low, high = space_bounds(plan.space)
-        values = np.concatenate([obs, next_obs[ends]])
+        values = np.concatenate([obs, next_obs[part.ends]])
         found = profile_values(values, low, high, plan.names, component_dtypes(plan.space))
         phrase = f"{len(batch):,} steps"
         if part is not batch:
