@@ -54,7 +54,7 @@ def best_cycle(source: Array, target: Array, pay: Array) -> Cycle | None:
         gain = mean[arrive[better]] > mean + 1e-12 * scale
         if not gain.any():
             worth = np.where(mean[arrive] >= mean[leave] - 1e-12 * scale, value_of + value[arrive], -np.inf)
-            better = _best_of_each(worth - mean[leave], leave, first)
+            better = _best_of_each(worth, leave, first)
             gain = worth[better] - mean > value + 1e-9 * scale
             if not gain.any():
                 break

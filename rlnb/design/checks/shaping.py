@@ -154,7 +154,9 @@ def _of_difference(payments: Payments, part: Term, found: _Difference, weight: f
             _WHY, f"Write rlnb.Shaping({part.name!r}, '…', gamma={gamma:g}): it does that.",
             value=gamma * most, names=(part.name,),
         )  # fmt: skip
-    extra = abs(weight * (gamma - found.gamma)) * found.span
+    # F is the shaping of the agent's gamma plus (found.gamma - gamma) * Phi(s'): pay for where one is
+    beyond = weight * (found.gamma - gamma)
+    extra, end = abs(beyond) * found.span, "highest" if beyond > 0.0 else "lowest"
     others = [
         name
         for name in payments.result.terms
@@ -162,8 +164,8 @@ def _of_difference(payments: Payments, part: Term, found: _Difference, weight: f
     ]
     what = "has no gamma" if found.gamma == 1.0 else f"has the discount {number(found.gamma)}"
     sentence = (
-        f"{part.name!r} ({code}) is Phi(s') - Phi(s) and {what}; the agent discounts by {gamma:g}: staying where "
-        f"Phi is highest instead of lowest pays {number(extra)} more a step, for ever."
+        f"{part.name!r} ({code}) is Phi(s') - Phi(s) and {what}; to an agent that discounts by {gamma:g} "
+        f"it is worth up to {number(extra)} more a step to stay where Phi is {end}."
     )
     if not others:
         return Finding(

@@ -128,35 +128,34 @@ def _step_shares(payments: Payments, names: list[str]) -> dict[str, float]:
     small = payments.sampled_terms
     parts = {name: finite(small[name]) * payments.result.weight(name) for name in names}
     if payments.reward.combine is None and not any(group.combine for group in payments.reward.groups):
-        return _shares(parts)
+        return _shares(parts, np.sum(list(parts.values()), axis=0))
     # terms are combined otherwise than by a sum: what is missing where one stands still at its mean
     total = payments.sampled_total
-    if not total.std():
-        return {}
     still = {name: {**small, name: np.full(len(total), finite(small[name]).mean())} for name in names}
-    left = {name: finite(payments.reward.pay(still[name]).total).astype(np.float64) for name in names}
-    return {name: float(np.var(total - left[name]) / np.var(total)) for name in names}
+    left = {name: finite(payments.reward.pay(still[name]).total) for name in names}
+    return _shares({name: total - left[name] for name in names}, total)
 
 
 def _episode_shares(payments: Payments, names: list[str]) -> dict[str, float]:
     if len(payments.starts) < 3:
         return {}
-    return _shares({name: payments.term_sums(name) * payments.result.weight(name) for name in names})
+    parts = {name: payments.term_sums(name) * payments.result.weight(name) for name in names}
+    return _shares(parts, np.sum(list(parts.values()), axis=0))
 
 
-def _shares(parts: dict[str, Array]) -> dict[str, float]:
-    """Returns |Cov(part, sum)| for each part, scaled to add up to 1; {} if the sum does not vary.
+def _shares(parts: dict[str, Array], total: Array) -> dict[str, float]:
+    """Returns |Cov(part, total)| for each part, scaled to add up to 1; {} if the total does not vary.
 
     Without the absolute value these are the shares of the variance. With it two terms that cancel each
     other (Cov of opposite signs) do not count as one that drowns the other.
     """
-    total = np.sum(list(parts.values()), axis=0)
     away = total - total.mean()
     variance = float(away @ away)
     if variance <= 1e-18 * max(float(total @ total), 1e-300):
         return {}
     shares = {name: abs(float(part @ away)) for name, part in parts.items()}
-    return {name: share / sum(shares.values()) for name, share in shares.items()}
+    whole = sum(shares.values())
+    return {name: share / whole for name, share in shares.items()} if whole else {}
 
 
 def _least(by_step: dict[str, float], by_episode: dict[str, float], name: str) -> float:

@@ -17,9 +17,9 @@ def percent(share: float) -> str:
 
 
 def number(value: float) -> str:
-    """Returns a number with four digits at most, whole ones with thousands separators."""
-    if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
-        return f"{int(value):,}"
+    """Returns a number with four digits, or whole with thousands separators: "0.1235", "12,346", "-200"."""
+    if math.isfinite(value) and abs(value) < 1e15 and (abs(value) >= 1000 or value == int(value)):
+        return f"{value + 0.0:,.0f}"  # -0.0 reads 0
     return f"{value:.4g}"
 
 

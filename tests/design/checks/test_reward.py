@@ -99,9 +99,11 @@ def test_shaping_that_is_no_potential_is_told_with_what_it_pays(expression, numb
     if number == "spread":
         assert found.value == pytest.approx(10 * 0.01 * (x.max() - x.min()), rel=0.05)
         assert "rlnb.Shaping('progress', 'x', gamma=0.99)" in found.advice
+        assert found.sentence.endswith("more a step to stay where Phi is highest.")
     elif number == "gamma":
         assert found.value == pytest.approx(10 * 0.09 * (x.max() - x.min()), rel=0.05)
         assert "has the discount 0.9;" in found.sentence
+        assert found.sentence.endswith("more a step to stay where Phi is lowest.")
     elif number == "back":
         assert found.value == pytest.approx(10 * np.abs(batch.next_obs["x"] - x).mean(), rel=0.1)
     else:
