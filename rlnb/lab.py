@@ -253,6 +253,7 @@ class Lab:
 
     def end(self) -> None:
         """Closes the lab and its widget: another one has taken its place."""
+        self.episodes.end()
         self.close()
         if self._showing is not None:
             self._showing.end(f"The lab of {self.path.name} was opened again; this one is closed.")

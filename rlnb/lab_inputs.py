@@ -69,7 +69,14 @@ def chosen_policy(policy: Any, label: str | None) -> PolicyChoice:
     """Returns who acts: a word, a run's checkpoint, a function or a model."""
     if isinstance(policy, str):
         return PolicyChoice(label or policy, policy, _loader(policy) if "@" in policy else lambda: policy)
-    return PolicyChoice(label or name_of(policy), "yours", lambda: policy)
+    if label is None:
+        try:
+            label = name_of(policy)
+        except DesignError:
+            raise UsageError(
+                f"policy={policy!r:.80} has no name to label its episodes with; give label='expert'"
+            ) from None
+    return PolicyChoice(label, "yours", lambda: policy)
 
 
 def own_policies(policies: object) -> Mapping[str, Any]:

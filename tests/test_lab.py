@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 
 import numpy as np
@@ -240,3 +241,30 @@ def test_policies_that_cannot_act_are_refused_before_anything_is_recorded(opened
     with pytest.raises(UsageError, match="policies"):
         opened("CartPole-v1", policies=policies)
     assert not list(here.iterdir())
+
+
+def test_a_policy_without_a_name_needs_a_label(opened):
+    lab = opened("CartPole-v1")
+    with pytest.raises(UsageError, match="has no name to label its episodes with; give label='expert'"):
+        lab.record(lambda obs: 0, episodes=1)
+    lab.record(lambda obs: 0, episodes=1, label="left")
+    assert set(lab.batch.labels.values()) == {"random", "left"}
+
+
+def test_a_lab_that_is_opened_again_stops_recording(opened):
+    first = opened("CartPole-v1", design="cart.yaml")
+    acting, replaced = threading.Event(), threading.Event()
+
+    def waits(obs):
+        acting.set()
+        assert replaced.wait(30)
+        return 0
+
+    recording = threading.Thread(target=lambda: first.record(waits, episodes=1000))
+    recording.start()
+    assert acting.wait(30)
+    opened("CartPole-v1", design="cart.yaml")
+    replaced.set()
+    recording.join(30)
+    assert not recording.is_alive()
+    assert len(first.episodes.entries()) == 1  # nothing but the first, random ones: no episode was whole

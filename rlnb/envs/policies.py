@@ -189,8 +189,10 @@ def _fitted(action: Any, space: gym.Space[Any], label: str) -> Any:
         if fitted is not None and not np.isnan(fitted).any():
             return fitted
     elif isinstance(space, gym.spaces.Discrete):
-        if np.size(action) == 1 and space.contains(int(np.asarray(action).reshape(()))):
-            return np.int64(np.asarray(action).reshape(()))
+        if np.size(action) == 1:
+            given = np.asarray(action).reshape(())
+            if given == int(given) and space.contains(int(given)):  # 0.7 would be played as 0
+                return np.int64(given)
     elif space.contains(action):
         return np.asarray(action, dtype=space.dtype)
     raise _misfit(action, space, label)

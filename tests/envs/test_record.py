@@ -168,6 +168,7 @@ def test_a_file_of_another_recording_is_not_overwritten(
             3,
             r"policy=3 cannot act; give 'random', 'idle', 'sticky', a function of one observation, or an SB3 model",
         ),
+        (lambda obs: 0.7, r"the policy <lambda> gave the action 0\.7, which does not fit Discrete\(2\)"),
         (lambda obs: 2, r"the policy <lambda> gave the action 2, which does not fit Discrete\(2\)"),
         (lambda obs: np.zeros(2), r"the policy <lambda> gave the action array.* does not fit Discrete\(2\)"),
     ],

@@ -20,12 +20,16 @@ def failing(obs):
     raise ValueError("no idea\nwhat to do")
 
 
+def leaving(obs):
+    raise SystemExit(1)
+
+
 @pytest.fixture
 def made(tmp_path):
     """A lab of two idle and three random episodes, and its tab."""
     demo = rlnb.record("CartPole-v1", "idle", episodes=2)
     lab = rlnb.Lab(
-        "CartPole-v1", demo, design=tmp_path / "a.yaml", policies={"failing": failing}, frames=0
+        "CartPole-v1", demo, design=tmp_path / "a.yaml", policies={"failing": failing, "leaving": leaving}, frames=0
     )  # fmt: skip
     lab.record("random", episodes=3)
     assert lab.bench is not None
@@ -180,6 +184,7 @@ def test_a_policy_that_fails_is_one_sentence(made):
     _lab, bench, tab = made
     said = record(tab, "failing", 1)
     assert "failing failed while it was recorded (ValueError: no idea)" in said
+    assert "leaving failed while it was recorded (SystemExit: 1)" in record(tab, "leaving", 1)
     assert len(bench.keys) == 5
     assert record(tab, "idle", 1).startswith("1 episode of idle, ")
 

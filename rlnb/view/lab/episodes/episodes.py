@@ -74,6 +74,7 @@ class Episodes:
     ) -> None:
         self.subject, self.store, self.writes = subject, store, writes
         self.demo, self._signals, self._offered = demo, signals, offered
+        self._ended = threading.Event()
         self._reading = threading.Lock()  # pictures are asked for in several threads
         self._unkept: list[Rollouts] = []  # recorded where nothing may be written
         self.trouble: list[str] = []
@@ -162,13 +163,17 @@ class Episodes:
             label=choice.label,
             frames=frames,
             progress=progress,
-            should_stop=should_stop,
+            should_stop=lambda: self._ended.is_set() or (should_stop is not None and should_stop()),
         )
         if found.batch is not None and self.writes:
             self.store.add(found.batch, label=choice.label, about=found.about, frames=found.frames)
         elif found.batch is not None:
             self._unkept.append(found)
         return found
+
+    def end(self) -> None:
+        """Stops what is being recorded: nobody looks at these episodes any more. Whole episodes are kept."""
+        self._ended.set()
 
     def remove(self, entry: str) -> None:
         """Removes a recording from the disk.

@@ -135,7 +135,7 @@ class RecordPanel:
                 self._take()
         except RlnbError as error:
             self._fail(str(error))
-        except Exception as error:  # whatever a user's policy or environment raises
+        except (Exception, SystemExit) as error:  # whatever a user's policy or environment raises
             text = (str(error).strip().splitlines() or [""])[0]
             self._fail(f"{choice.label} failed while it was recorded ({type(error).__name__}: {text:.200})")
         finally:
