@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.errors import CheckpointError, RunFormatError
-from rlnb.run.chunks import file_sha256, write_durably
+from rlnb.run.atomic import write_atomic
+from rlnb.run.chunks import file_sha256
 from rlnb.run.layout import RunLayout, read_json, safe_join, write_json
 
 FORMAT = 1
@@ -97,7 +98,7 @@ def write_checkpoint(
         (folder / MANIFEST).unlink()
     files = []
     for name, data in payload.items():
-        write_durably(folder / name, data)
+        write_atomic(folder / name, data)
         sha256 = hashlib.sha256(data).hexdigest()
         files.append({"name": f"{folder.name}/{name}", "bytes": len(data), "sha256": sha256})
     for name in shared:

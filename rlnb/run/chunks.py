@@ -6,15 +6,12 @@ A chunk is never changed, so a copy of it elsewhere is right or absent, and it g
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import time
-import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
-from rlnb.run.layout import RunLayout, is_temporary
+from rlnb.run.atomic import is_temporary, write_atomic
+from rlnb.run.layout import RunLayout
 
 BLOCK = 1 << 20
 
@@ -29,36 +26,8 @@ def write_chunk(layout: RunLayout, data: bytes, *, extension: str) -> str:
     """
     path = layout.chunks / f"{hashlib.sha256(data).hexdigest()}.{extension}"
     if not path.exists():
-        write_durably(path, data)
+        write_atomic(path, data)
     return f"{layout.chunks.name}/{path.name}"
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    """Writes a file whole and flushes it to the disk; a reader never sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def sweep(folder: Path, name: str = "*", *, age: float = 3600.0) -> None:
-    """Removes what killed writers left of a file; writing one takes seconds.
-
-    Args:
-        folder: where it is.
-        name: of the file; by default of all files there.
-        age: seconds that a temporary file is left alone.
-    """
-    for left in folder.glob(f".{name}.*.tmp"):
-        with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > age:
-                left.unlink()
 
 
 def collect_chunks(layout: RunLayout, *, needed: Iterable[str]) -> list[str]:

@@ -24,7 +24,7 @@ from rlnb.design.design import Design
 from rlnb.design.term import Term
 from rlnb.design.yamltext import read_yaml
 from rlnb.errors import DesignError, DesignFileChanged, DesignFileTaken, UsageError
-from rlnb.run.chunks import sweep, write_durably
+from rlnb.run.atomic import sweep, write_atomic
 from rlnb.run.design_owner import Owner, Ownership, read_owner
 from rlnb.run.design_versions import Version, Versions
 from rlnb.run.lab_notes import LabNotes, read_notes, write_notes
@@ -110,7 +110,7 @@ class DesignFile:
                 return False
             data = (_HEADER + design.to_yaml()).encode()
             # A link to a file elsewhere stays a link.
-            write_durably(Path(os.path.realpath(self.path)), data)
+            write_atomic(Path(os.path.realpath(self.path)), data)
             self._sha, self._stat = _sha(data), _signature(self.path)
             self._fingerprint = design.fingerprint()
             return True
@@ -190,7 +190,7 @@ class DesignFile:
             if self._owned:
                 written = Path(os.path.realpath(self.path))
                 sweep(written.parent, glob.escape(written.name))
-                for folder in (self.folder, self.folder / "versions"):
+                for folder in (self.folder, self.folder / "versions", self.folder / "episodes"):
                     sweep(folder)
             return self._read_only
 
@@ -266,7 +266,7 @@ class DesignFile:
         try:
             self._versions.keep(self._parse(theirs), "written by another program")
         except DesignError:  # no design, but still somebody's work
-            write_durably(self.folder / f"replaced-{_sha(theirs)[:8]}.yaml.damaged", theirs)
+            write_atomic(self.folder / f"replaced-{_sha(theirs)[:8]}.yaml.damaged", theirs)
 
 
 def unbound(design: Design) -> Design:

@@ -18,7 +18,7 @@ import weakref
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rlnb.run.chunks import write_durably
+from rlnb.run.atomic import write_atomic
 from rlnb.run.host import ProcessIdentity, utc_now
 from rlnb.run.layout import read_json
 
@@ -164,7 +164,7 @@ class Ownership:
     def _write(self, notebook: str, cell: str) -> None:
         mine = Owner(ProcessIdentity.of(), notebook, cell, utc_now(), uuid.uuid4().hex)
         try:
-            write_durably(self._folder / "owner.json", mine.to_json())
+            write_atomic(self._folder / "owner.json", mine.to_json())
         except OSError:
             self._let_go()
             raise

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from rlnb.run.chunks import write_durably
+from rlnb.run.atomic import write_atomic
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
@@ -94,7 +94,7 @@ def write_notes(path: Path, notes: LabNotes) -> bool:
             return False
         if read_notes(path)[1] is not None:
             os.replace(path, path.with_name(f"{path.name}.damaged"))
-    write_durably(path, data)
+    write_atomic(path, data)
     return True
 
 

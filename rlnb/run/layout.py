@@ -8,14 +8,13 @@ belong to this machine and are not mirrored.
 from __future__ import annotations
 
 import json
-import os
 import re
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rlnb.errors import RunFormatError
+from rlnb.run.atomic import write_atomic
 
 _CHECKPOINT = re.compile(r"(\d+)-a(\d+)")
 _SEGMENT = re.compile(r"(\d+)-(\d+)\.jsonl")
@@ -242,33 +241,6 @@ def _children(folder: Path) -> list[Path]:
         return list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def write_atomic(path: Path, data: bytes | str, *, durable: bool = True) -> None:
-    """Replaces `path` by `data` so that a reader sees the old or the new bytes, never a mixture.
-
-    Args:
-        path: the file; its folder is made when missing.
-        data: text is written as UTF-8.
-        durable: flush to the disk before the name is moved, so that a power cut cannot leave an
-            empty file; off for what only matters while the machine is up.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data.encode() if isinstance(data, str) else data)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def is_temporary(path: Path) -> bool:
-    """Says whether `path` is a leftover of a `write_atomic` that was killed."""
-    return path.name.startswith(".") and path.name.endswith(".tmp")
 
 
 def write_json(path: Path, value: Any, *, durable: bool = True) -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Literal
 
 from rlnb.errors import RunFormatError, RunNotFound, StoreUnreachable, UsageError
-from rlnb.run.layout import RunLayout, is_temporary, read_json, write_json
+from rlnb.run.atomic import is_temporary
+from rlnb.run.layout import RunLayout, read_json, write_json
 from rlnb.run.parts import APPENDED, Part, chain, whole_parts
 from rlnb.run.storage import Entry, Storage, StoreMissing, open_storage
 

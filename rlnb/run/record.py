@@ -8,7 +8,8 @@ from typing import Any
 import yaml
 
 from rlnb.errors import RunFormatError, RunNotFound, did_you_mean
-from rlnb.run.layout import RunLayout, write_atomic
+from rlnb.run.atomic import write_atomic
+from rlnb.run.layout import RunLayout
 
 FORMAT = 1
 

@@ -7,8 +7,6 @@ metadata under `rlnb`. Nothing is pickled.
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ import pyarrow.parquet as pq
 
 from rlnb.design.transitions import Transitions
 from rlnb.errors import RunFormatError
+from rlnb.run.atomic import replacing
 
 FORMAT: Final = 1
 _META: Final = b"rlnb"
@@ -44,17 +43,8 @@ def write_transitions(
 
 def write_table(path: str | Path, table: pa.Table, *, compression: str) -> None:
     """Writes an Arrow table as Parquet; a reader sees all of it or nothing, also after a power cut."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
-    try:
-        with open(part, "wb") as file:
-            pq.write_table(table, file, compression=compression)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(Path(path)) as file:
+        pq.write_table(table, file, compression=compression)
 
 
 def read_transitions(path: str | Path) -> Transitions:

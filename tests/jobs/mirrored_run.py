@@ -11,9 +11,10 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+from rlnb.run.atomic import write_atomic
 from rlnb.run.claims import claim
 from rlnb.run.host import ProcessIdentity
-from rlnb.run.layout import RunLayout, read_json, write_atomic, write_json
+from rlnb.run.layout import RunLayout, read_json, write_json
 from rlnb.run.record import RunRecord, write_record
 from rlnb.run.status import State, Status, write_status
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlnb.errors import RunFormatError
-from rlnb.run.layout import RunLayout, is_temporary, read_json, safe_join, write_atomic, write_json
+from rlnb.run.atomic import is_temporary, write_atomic
+from rlnb.run.layout import RunLayout, read_json, safe_join, write_json
 
 
 def test_names_are_those_of_the_design(tmp_path):

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.errors import RunFormatError
-from rlnb.run.layout import RunLayout, read_json, safe_join, write_atomic, write_json
+from rlnb.run.atomic import write_atomic
+from rlnb.run.layout import RunLayout, read_json, safe_join, write_json
 
 FORMAT = 1
 FILES = "files"

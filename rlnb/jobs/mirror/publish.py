@@ -21,7 +21,8 @@ from rlnb.jobs.mirror.claim import StoreClaim
 from rlnb.jobs.mirror.ledger import Ledger
 from rlnb.jobs.mirror.logs import LogPublisher
 from rlnb.jobs.mirror.scan import IMMUTABLE, LocalCheckpoint, Scan, Stamp, atomic
-from rlnb.run.layout import RunLayout, read_json, write_atomic
+from rlnb.run.atomic import write_atomic
+from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.record import RunRecord, read_record
 from rlnb.run.status import State
 from rlnb.run.storage import Storage, StoreMissing

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlnb.errors import RunFormatError
-from rlnb.run.layout import RunLayout, is_temporary, read_json
+from rlnb.run.atomic import is_temporary
+from rlnb.run.layout import RunLayout, read_json
 from rlnb.run.parts import APPENDED
 from rlnb.run.storage import check_name
 

@@ -6,7 +6,8 @@ import time
 from typing import Any
 
 from rlnb.jobs.worker.papermill import Engine, NotebookExecutionManager, nbformat
-from rlnb.run.layout import RunLayout, write_atomic
+from rlnb.run.atomic import write_atomic
+from rlnb.run.layout import RunLayout
 from rlnb.run.writing import try_to_write
 
 #: Seconds between two saves while a cell runs; doubled when saving takes over a quarter of it.

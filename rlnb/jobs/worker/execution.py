@@ -20,8 +20,9 @@ from rlnb.jobs.worker.papermill import (
     new_output,
     papermill_engines,
 )
+from rlnb.run.atomic import write_atomic
 from rlnb.run.events import EventLog
-from rlnb.run.layout import RunLayout, write_atomic, write_json
+from rlnb.run.layout import RunLayout, write_json
 from rlnb.run.record import RunRecord
 from rlnb.run.secrets import Redactor
 from rlnb.run.writing import try_to_write

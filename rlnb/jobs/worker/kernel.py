@@ -19,8 +19,9 @@ from pathlib import Path
 
 from rlnb import settings
 from rlnb.jobs.kernel import LIFELINE, PREIMPORT
+from rlnb.run.atomic import write_atomic
 from rlnb.run.host import ProcessIdentity
-from rlnb.run.layout import RunLayout, write_atomic, write_json
+from rlnb.run.layout import RunLayout, write_json
 
 #: What training imports anyway.
 TRAINING_MODULES = ("torch", "stable_baselines3")
