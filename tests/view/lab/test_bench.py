@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import rlnb
+from rlnb.design.columns import MappingColumns
 from rlnb.errors import DesignError, ExpressionError, UsageError
 from rlnb.run.recordings import Recorded
 from rlnb.view.lab.listeners import Event
@@ -170,3 +171,22 @@ def test_a_listener_that_fails_keeps_no_other_from_being_told(bench, told):
         bench.select(1)
     end()
     assert later == [Event.SELECTION]
+
+
+def test_an_undo_that_does_not_work_on_the_episodes_of_now_changes_nothing(bench, told):
+    scored = replace(
+        bench.batch,
+        info=MappingColumns("info", {"score": np.ones(len(bench.batch))}),
+        labels=bench.batch.labels,
+    )
+    bench.set_episodes(Recorded(scored, bench.keys))
+    bench.edit(reward=rlnb.RewardSpec([rlnb.Term("score", 'info["score"]')]), what="score")
+    bench.edit(reward=rlnb.RewardSpec([rlnb.Term("env", "reward", weight=2.0)]), what="double")
+    bench.set_episodes(Recorded(replace(scored, info=MappingColumns("info", {})), bench.keys))
+    shown = bench.preview.result.total.tobytes()
+    with pytest.raises(DesignError, match="score"):
+        bench.undo()
+    assert (bench.reward.terms[0].name, bench.undoes, bench.redoes) == ("env", "double", "")
+    assert bench.preview.result.total.tobytes() == shown == total(bench).tobytes()
+    bench.redo()
+    assert bench.reward.terms[0].name == "env"
