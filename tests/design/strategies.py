@@ -28,8 +28,9 @@ _FINITE = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.
 _POSITIVE = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
 _PAIRS = st.tuples(_FLOATS, _FLOATS).map(lambda pair: tuple(sorted(pair)))
 _TEXTS = st.sampled_from(
-    ["reward", "1", "-abs(x) * (y < 0.2)", 'obs["a: b"] + 1', "x if y else 1", "é", "x\n + y"]
-)
+    ["reward", "1", "-abs(x) * (y < 0.2)", 'obs["a: b"] + 1', "x if y else 1", "é", "x\n + y", "~x", "1e5",
+     "true + 1", "- x", "  x "]
+)  # fmt: skip
 _SOME = st.none() | st.lists(_COMPONENTS, min_size=1, max_size=3, unique=True)
 
 
