@@ -6,9 +6,12 @@ import contextlib
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
+
+LEFTOVER_SECONDS: Final = 3600.0
+"""A temporary file is left alone for so long; writing one takes seconds."""
 
 
 @contextlib.contextmanager
@@ -44,15 +47,14 @@ def is_temporary(path: Path) -> bool:
     return path.name.startswith(".") and path.name.endswith(".tmp")
 
 
-def sweep(folder: Path, name: str = "*", *, age: float = 3600.0) -> None:
-    """Removes what killed writers left of a file; writing one takes seconds.
+def sweep(folder: Path, name: str = "*") -> None:
+    """Removes what killed writers left of a file, by default of all files of a folder."""
+    remove_leftovers(folder.glob(f".{name}.*.tmp"))
 
-    Args:
-        folder: where it is.
-        name: of the file; by default of all files there.
-        age: seconds that a temporary file is left alone.
-    """
-    for left in folder.glob(f".{name}.*.tmp"):
+
+def remove_leftovers(paths: Iterable[Path]) -> None:
+    """Removes files that have not been touched for `LEFTOVER_SECONDS`; nobody writes them any more."""
+    for path in paths:
         with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > age:
-                left.unlink()
+            if time.time() - path.stat().st_mtime > LEFTOVER_SECONDS:
+                path.unlink()

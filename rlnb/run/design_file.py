@@ -190,7 +190,7 @@ class DesignFile:
             if self._owned:
                 written = Path(os.path.realpath(self.path))
                 sweep(written.parent, glob.escape(written.name))
-                for folder in (self.folder, self.folder / "versions", self.folder / "episodes"):
+                for folder in (self.folder, self.folder / "versions"):
                     sweep(folder)
             return self._read_only
 

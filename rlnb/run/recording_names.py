@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+
+from rlnb.run.atomic import remove_leftovers
 
 _SUFFIX: Final = ".parquet"
 _FRAMES: Final = ".frames.parquet"
 _NUMBERED = re.compile(r"(\d{3,9})-[^.]*(\.frames)?\.parquet")
-
-LEFTOVER_SECONDS: Final = 3600.0
-"""What a dead process left behind is swept after this time; writing a recording takes seconds."""
 
 
 def slug(label: str) -> str:
@@ -96,8 +94,5 @@ class RecordingNames:
         """Removes what writers that were killed long ago left: claims, half-written files, lone frames."""
         whole = {self.number_of(path) for path in self.all_transitions()}
         lone = [path for number, path in self.frames_by_number().items() if number and number not in whole]
-        hidden = [path for end in ("claim", "part") for path in self.folder.glob(f".*.{end}")]
-        for path in (*lone, *hidden):
-            with suppress(OSError):
-                if time.time() - path.stat().st_mtime > LEFTOVER_SECONDS:
-                    path.unlink()
+        hidden = [path for end in ("claim", "tmp") for path in self.folder.glob(f".*.{end}")]
+        remove_leftovers([*lone, *hidden])
