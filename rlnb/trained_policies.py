@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlnb.envs.make import EnvFactory, resolve_env
+from rlnb.envs.make import resolve_env
 from rlnb.errors import EnvError, ExperimentError, RlnbError, UsageError
 from rlnb.run.checkpoints import Checkpoint, best, checkpoints
 from rlnb.run.env_reference import EnvReference
@@ -119,7 +119,7 @@ def load_policy(name: str, *, env: object = None) -> TrainedActor:
         raise EnvError(
             f"{run.id} was trained in {spec.env}, not in {_reference(env)}; choose a run of this environment"
         )
-    factory = _factory(spec.env if env is None else env)
+    factory = resolve_env(spec.env if env is None else env)
     from rlnb.train.acting import TrainedActor
 
     return TrainedActor(
@@ -140,11 +140,7 @@ def _listed(layout: RunLayout) -> dict[str, Checkpoint]:
     return chosen if chosen["best"] != chosen["latest"] else {"best": chosen["best"]}
 
 
-def _factory(env: object) -> EnvFactory:
-    return resolve_env(env)
-
-
 def _reference(env: object) -> EnvReference:
     if isinstance(env, EnvReference | Mapping):
         return EnvReference.parse(env)
-    return _factory(env).reference
+    return resolve_env(env).reference

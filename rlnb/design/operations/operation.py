@@ -96,7 +96,7 @@ def read_count(value: object, what: str, low: int, high: int) -> int:
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
-def listed(values: object) -> list[object]:
+def as_list(values: object) -> list[object]:
     """Returns a sequence as a list; one value may stand for itself."""
     return list(values) if isinstance(values, list | tuple | np.ndarray) else [values]
 

@@ -15,8 +15,8 @@ from rlnb.design.operations.operation import (
     Apply,
     Names,
     Operation,
+    as_list,
     changing,
-    listed,
     read_names,
     read_number,
 )
@@ -35,7 +35,7 @@ class ZScore(Operation):
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", read_names(self.names, self.kind))
         for what in ("mean", "std"):
-            values = tuple(read_number(value, f"{what} of zscore") for value in listed(getattr(self, what)))
+            values = tuple(read_number(value, f"{what} of zscore") for value in as_list(getattr(self, what)))
             object.__setattr__(self, what, values)
         if len(self.mean) != len(self.std) or (self.names is not None and len(self.mean) != len(self.names)):
             raise DesignError(
