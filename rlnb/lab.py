@@ -28,6 +28,7 @@ from rlnb.lab_inputs import (
     design_path,
     first_episodes,
     functions_of,
+    new_bench,
     offered_policies,
     own_policies,
 )
@@ -35,7 +36,7 @@ from rlnb.run.design_file import DesignFile, default_design_path
 from rlnb.run.identity import current
 from rlnb.run.recordings import EpisodeStore
 from rlnb.view.frontend import after_each_cell
-from rlnb.view.lab.bench import Subject, Workbench
+from rlnb.view.lab.bench import Subject
 from rlnb.view.lab.episodes.episodes import Episodes
 from rlnb.view.lab.keeper import Keeper
 
@@ -107,12 +108,8 @@ class Lab:
         )
         self._budget = FrameBudget(megabytes=frames) if frames and not self._in_job else None
         recorded = self.episodes.load() or first_episodes(self.episodes, episodes, self._budget)
-        self.bench = Workbench(
-            subject,
-            open_labs.same_episodes(path, recorded),
-            design_of(chosen, functions=functions.values()),
-            self._file.read_notes(),
-        )
+        bound = design_of(chosen, functions=functions.values())
+        self.bench = new_bench(subject, open_labs.same_episodes(path, recorded), bound, self._file)
         self._keeper: Keeper | None = None
         self._showing: Showing | None = None
         self._forget_cells: Callable[[], None] = lambda: None

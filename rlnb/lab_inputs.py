@@ -12,9 +12,10 @@ from rlnb.design.term import TermFunction, name_of
 from rlnb.design.transitions import Transitions
 from rlnb.envs.frames import FrameBudget
 from rlnb.errors import DesignError, UsageError
-from rlnb.run.design_file import default_design_path
+from rlnb.run.design_file import DesignFile, default_design_path
 from rlnb.run.recordings import Recorded
 from rlnb.run.trajectories import read_transitions
+from rlnb.view.lab.bench import Subject, Workbench
 from rlnb.view.lab.episodes.episodes import BUILT_IN, Episodes, PolicyChoice
 
 
@@ -140,3 +141,21 @@ def first_episodes(episodes: Episodes, count: int, frames: FrameBudget | None) -
     with recording(f"{count} random episodes of {episodes.subject.env.label}", count) as progress:
         episodes.record(BUILT_IN[0], episodes=count, seed=0, frames=frames, progress=progress)
     return episodes.loaded()
+
+
+def new_bench(subject: Subject, recorded: Recorded, design: Design, file: DesignFile) -> Workbench:
+    """Returns a workbench for what a lab begins with.
+
+    Raises:
+        DesignError: the design does not work on the episodes.
+    """
+    notes = file.read_notes()
+    try:
+        return Workbench(subject, recorded, design, notes)
+    except DesignError as error:
+        if not file.path.exists():
+            raise
+        raise DesignError(
+            f"{file.path.name} does not work on this lab's episodes: {error} Correct it there, or give the lab "
+            "another file with design=."
+        ) from error

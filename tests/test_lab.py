@@ -268,3 +268,13 @@ def test_a_lab_that_is_opened_again_stops_recording(opened):
     recording.join(30)
     assert not recording.is_alive()
     assert len(first.episodes.entries()) == 1  # nothing but the first, random ones: no episode was whole
+
+
+def test_a_file_that_does_not_work_on_the_episodes_is_named(opened, here):
+    (here / "cart.yaml").write_text(rlnb.Design(rlnb.RewardSpec([rlnb.Term("a", "vy")])).to_yaml())
+    with pytest.raises(
+        DesignError, match=r"cart\.yaml does not work on this lab's episodes: 'vy' in .* Correct it"
+    ):
+        opened("CartPole-v1", design="cart.yaml")
+    with pytest.raises(DesignError, match="^'vy' in"):
+        opened("CartPole-v1", design="new.yaml", reward="vy")

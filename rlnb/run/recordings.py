@@ -57,6 +57,7 @@ class EpisodeStore:
 
     Attributes:
         problems: one sentence for each file that the last look left out.
+        unreadable: for each recording whose frames could not be read, why.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class EpisodeStore:
     ) -> None:
         self.folder = Path(folder)
         self.problems: tuple[str, ...] = ()
+        self.unreadable: dict[str, str] = {}
         self._match = Match(env, names, signals)
         self._names = RecordingNames(self.folder)
         self._readers: OrderedDict[str, FrameReader | None] = OrderedDict()
@@ -162,9 +164,13 @@ class EpisodeStore:
         self.problems = tuple(problems)
         return list(found.values())
 
-    def load(self) -> Recorded:
-        """Returns the episodes of all recordings; what cannot be used is named in `problems`."""
-        entries = self.entries()
+    def load(self, *, without: str = "") -> Recorded:
+        """Returns the episodes of all recordings; what cannot be used is named in `problems`.
+
+        Args:
+            without: id of a recording that is left out.
+        """
+        entries = [entry for entry in self.entries() if entry.id != without]
         problems, keys = list(self.problems), list[str]()
         parts: list[Transitions] = []
         first: Footer | None = None
@@ -259,6 +265,7 @@ class EpisodeStore:
             return None if path is None else FrameReader(path, id=id)
         except RlnbError as error:
             self.problems = (*self.problems, f"{error}.")
+            self.unreadable[id] = f"{error}."
             return None
 
     def _entry_of(self, path: Path) -> Entry:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 
+import gymnasium as gym
 import ipywidgets as w
 import numpy as np
 import pytest
 
 import rlnb
+from rlnb.envs.frames import FrameBudget
 from rlnb.view.lab.bench import Workbench
 from rlnb.view.lab.episodes.episode_data import by_variation, episode_rows, ordered
+from rlnb.view.lab.episodes.episodes import BUILT_IN
 from rlnb.view.lab.episodes.episodes_tab import EpisodesTab
 
 PATIENCE = 60.0
@@ -261,3 +264,45 @@ def test_many_components_begin_with_those_that_vary_most(tmp_path):
     rows = episode_rows(bench)
     assert [row.place for row in ordered(rows, "length")] == np.argsort(bench.preview.lengths).tolist()
     lab.close()
+
+
+class Scored(gym.Env):
+    """Two steps an episode; `info` has a score only after somebody has taught it."""
+
+    observation_space = gym.spaces.Box(-1, 1, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+    taught = False
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        return np.zeros(1, np.float32), 1.0, self.steps == 2, False, {"score": 1.0} if Scored.taught else {}
+
+
+def test_what_only_the_removed_episodes_have_keeps_them(tmp_path, monkeypatch):
+    lab = rlnb.Lab(Scored, design=tmp_path / "a.yaml", episodes=2, frames=0)
+    monkeypatch.setattr(Scored, "taught", True)
+    lab.record("idle", episodes=1)
+    lab.change(reward=[rlnb.Term("score", 'info["score"]', clip=(0, 1))])
+    tab = EpisodesTab(lab.bench, lab.episodes)
+    for _ in range(2):
+        buttons(tab)[1].click()
+    assert "idle is not removed, as the design needs it: " in tab.recordings._message.value
+    assert len(lab.episodes.entries()) == 2
+    for _ in range(2):
+        buttons(tab)[0].click()
+    assert lab.bench.keys == (f"{lab.episodes.entries()[0].id}:0",)
+    lab.close()
+
+
+def test_pictures_that_cannot_be_read_are_said(made):
+    lab, _bench, _ = made
+    frames = FrameBudget(megabytes=1)
+    lab.episodes.record(BUILT_IN[2], episodes=1, seed=9, frames=frames)
+    entry = lab.episodes.entries()[-1]
+    entry.frames.write_bytes(b"damaged")
+    for _ in range(2):
+        assert "cannot be read" in lab.episodes.pictures(f"{entry.id}:0").said

@@ -83,13 +83,16 @@ class Episodes:
         """Returns everybody who can act here."""
         return [*BUILT_IN, *self._offered()]
 
-    def load(self) -> Recorded | None:
+    def load(self, *, without: str = "") -> Recorded | None:
         """Returns all episodes, the notebook's own first; None when there are none.
+
+        Args:
+            without: id of a recording that is left out.
 
         Raises:
             UsageError: the recordings do not fit together, or are of another environment.
         """
-        stored = self.store.load()
+        stored = self.store.load(without=without)
         self.trouble = list(self.store.problems)
         batches, keys = list[Transitions](), list[str]()
         for name, batch in (
@@ -206,7 +209,9 @@ class Episodes:
             times = self.store.frame_times(key)
         if times:
             return Pictures(times, lambda t: self._frame(key, t), rate=self._rate)
-        said = next((one.frames_said for one in self.entries() if one.id == entry), "")
+        said = self.store.unreadable.get(entry) or next(
+            (one.frames_said for one in self.entries() if one.id == entry), ""
+        )
         return Pictures(said=said or Pictures.said, rate=self._rate)
 
     def frame(self, key: str, t: int) -> bytes | None:

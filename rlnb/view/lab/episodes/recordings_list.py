@@ -8,12 +8,14 @@ from html import escape
 
 import ipywidgets as w
 
+from rlnb.design.preview.preview import RewardPreview
 from rlnb.design.transitions import Transitions
-from rlnb.errors import RlnbError
+from rlnb.errors import DesignError, RlnbError
 from rlnb.run.recording_entry import Entry
 from rlnb.view.facts import size
 from rlnb.view.lab.bench import Workbench
 from rlnb.view.lab.episodes.episodes import Episodes
+from rlnb.view.lab.widget_tree import close_tree
 
 _WIDTHS = ("190px", "84px", "84px", "84px", "110px", "120px")
 _HEADINGS = ("policy", "episodes", "steps", "size", "images", "recorded")
@@ -60,11 +62,14 @@ class RecordingsList:
             if demo is None
             else [_row(w.Label(_labels(demo)), _facts_of(demo), w.Label("from the notebook"))]
         )
+        old = self._rows.children
         self._rows.children = [
             _row(w.Label(_HEADINGS[0]), _HEADINGS[1:], w.Label("")).add_class("rlnb-recordings-head"),
             *own,
             *(self._entry_row(entry) for entry in entries),
         ]
+        for row in old:
+            close_tree(row)
 
     def _entry_row(self, entry: Entry) -> w.HBox:
         name = w.Text(value=entry.label, continuous_update=False, tooltip="type another name for this policy")
@@ -86,7 +91,17 @@ class RecordingsList:
             self._armed = button
             button.description, button.button_style = "Really?", "danger"
             return
-        self._do(lambda: self._episodes.remove(entry.id))
+        self._do(lambda: self._take_away(entry))
+
+    def _take_away(self, entry: Entry) -> None:
+        """Removes a recording, unless the design needs what only it has, such as an entry of `info`."""
+        left = self._episodes.load(without=entry.id)
+        if left is not None and left.batch is not None:
+            try:
+                RewardPreview(left.batch, self._bench.reward)
+            except DesignError as error:
+                raise DesignError(f"{entry.label} is not removed, as the design needs it: {error}") from error
+        self._episodes.remove(entry.id)
 
     def _do(self, action: Callable[[], None]) -> None:
         try:
