@@ -214,7 +214,9 @@ def test_a_writer_that_is_killed_between_its_files_leaves_nothing_to_see(tmp_pat
     assert store.problems == ()
     entry = store.add(episodes(3), label="next")
     assert entry.path.name == "002-next.parquet"
-    for name in (".001.claim", "001-lost.frames.parquet"):
+    half = ".001-lost.parquet.0a1b2c3d.tmp"  # a writer that was killed in the middle of a file
+    (tmp_path / half).touch()
+    for name in (".001.claim", "001-lost.frames.parquet", half):
         os.utime(tmp_path / name, (0, 0))
     store.add(episodes(3), label="later")
     assert sorted(os.listdir(tmp_path)) == ["002-next.parquet", "003-later.parquet"]

@@ -245,7 +245,9 @@ def _scores(blocks: Sequence[Array], models: Sequence[tuple[int, ...]], targets:
     """
     # Rows of one fold together, so that its part is a view; one Gram matrix holds those of all models.
     order = np.argsort(fold, kind="stable")
-    x, y = np.concatenate(blocks, axis=1)[order], (targets / targets.std(axis=0))[order]
+    # Targets around 0: the penalty is on the intercept, too.
+    x = np.concatenate(blocks, axis=1)[order]
+    y = ((targets - targets.mean(axis=0)) / targets.std(axis=0))[order]
     ends = np.cumsum([0, *np.bincount(fold, minlength=FOLDS)])
     parts = [slice(start, stop) for start, stop in pairwise(ends)]
     grams = np.array([x[part].T @ x[part] for part in parts])
