@@ -17,7 +17,7 @@ from typing import Any
 
 from rlnb.design.checks.design import check_design
 from rlnb.design.checks.finding import Finding
-from rlnb.design.checks.payments import WEAK_POLICIES
+from rlnb.design.checks.reward.payments import WEAK_POLICIES
 from rlnb.design.design import Design
 from rlnb.design.preview.preview import RewardPreview
 from rlnb.design.reward import RewardSpec, Term

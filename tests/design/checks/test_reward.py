@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rlnb.design.checks.finding import Severity
-from rlnb.design.checks.reward import check_reward
+from rlnb.design.checks.reward.check import check_reward
 from rlnb.design.reward import RewardSpec, Shaping, Term, TermGroup
 from rlnb.design.transitions import Transitions
 from tests.design.checks import rollouts

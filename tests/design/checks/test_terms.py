@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlnb.design.checks.cycles import best_cycle
 from rlnb.design.checks.finding import Severity
-from rlnb.design.checks.reward import check_reward
-from rlnb.design.checks.separation import auc
+from rlnb.design.checks.reward.check import check_reward
+from rlnb.design.checks.reward.cycles import best_cycle
+from rlnb.design.checks.reward.separation import auc
 from rlnb.design.groups import TermGroup
 from rlnb.design.reward import RewardSpec, Term
 from tests.design.batches import make_batch

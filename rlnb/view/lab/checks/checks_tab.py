@@ -8,7 +8,7 @@ from html import escape
 import ipywidgets as w
 
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.payments import WEAK_POLICIES
+from rlnb.design.checks.reward.payments import WEAK_POLICIES
 from rlnb.errors import RlnbError
 from rlnb.view.lab.bench import Workbench
 from rlnb.view.lab.checks.findings_html import finding_card, grouped, passed_html, summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.payments import WEAK_POLICIES, Payments
+from rlnb.design.checks.reward.payments import WEAK_POLICIES, Payments
 from rlnb.design.checks.wording import counted, listed, number
 from rlnb.design.columns import Array
 

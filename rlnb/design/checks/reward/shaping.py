@@ -16,9 +16,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.payments import Payments
-from rlnb.design.checks.presence import paid_for_presence
-from rlnb.design.checks.probe import may_be_asked, shared_components, value_of, with_components, with_states
+from rlnb.design.checks.reward.payments import Payments
+from rlnb.design.checks.reward.presence import paid_for_presence
+from rlnb.design.checks.reward.probe import (
+    may_be_asked,
+    shared_components,
+    value_of,
+    with_components,
+    with_states,
+)
 from rlnb.design.checks.wording import listed, number
 from rlnb.design.columns import Array
 from rlnb.design.measure import as_paid

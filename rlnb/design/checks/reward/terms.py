@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.payments import Payments, finite
+from rlnb.design.checks.reward.payments import Payments, finite
 from rlnb.design.checks.wording import counted, listed, number, percent
 from rlnb.design.columns import Array
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlnb.design.checks.payments import Payments
+from rlnb.design.checks.reward.payments import Payments
 from rlnb.design.columns import Array
 
 #: steps, and numbers in their observations, looked at, in whole episodes

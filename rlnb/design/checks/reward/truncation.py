@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.payments import Payments, finite
-from rlnb.design.checks.probe import may_be_asked, value_of
+from rlnb.design.checks.reward.payments import Payments, finite
+from rlnb.design.checks.reward.probe import may_be_asked, value_of
 from rlnb.design.checks.wording import counted, number
 from rlnb.design.columns import Array
 from rlnb.design.measure import as_paid

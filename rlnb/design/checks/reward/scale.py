@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.payments import Payments
-from rlnb.design.checks.probe import may_be_asked, value_of
+from rlnb.design.checks.reward.payments import Payments
+from rlnb.design.checks.reward.probe import may_be_asked, value_of
 from rlnb.design.checks.wording import counted, number, percent
 from rlnb.design.columns import Array
 from rlnb.design.measure import as_paid

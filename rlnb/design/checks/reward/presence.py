@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.payments import Payments, finite
+from rlnb.design.checks.reward.payments import Payments, finite
 from rlnb.design.checks.wording import number, percent
 from rlnb.design.term import Term
 

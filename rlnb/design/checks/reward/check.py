@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from rlnb.design.checks.exploits import check_idle, check_loop
 from rlnb.design.checks.finding import Finding, Severity, worst_first
-from rlnb.design.checks.payments import Payments
-from rlnb.design.checks.scale import check_nonfinite, check_scale, check_sparse
-from rlnb.design.checks.separation import check_separation, missing_demo
-from rlnb.design.checks.shaping import check_shaping
-from rlnb.design.checks.terms import check_correlated, check_dominated, check_never_fires
-from rlnb.design.checks.truncation import check_truncation
+from rlnb.design.checks.reward.exploits import check_idle, check_loop
+from rlnb.design.checks.reward.payments import Payments
+from rlnb.design.checks.reward.scale import check_nonfinite, check_scale, check_sparse
+from rlnb.design.checks.reward.separation import check_separation, missing_demo
+from rlnb.design.checks.reward.shaping import check_shaping
+from rlnb.design.checks.reward.terms import check_correlated, check_dominated, check_never_fires
+from rlnb.design.checks.reward.truncation import check_truncation
 from rlnb.design.reward import RewardResult, RewardSpec
 from rlnb.design.transitions import Transitions
 

@@ -1,0 +1,1 @@
+"""Checks of a reward: separation, exploits, terms against each other, the signal, shaping, truncation."""
