@@ -9,7 +9,7 @@ import numpy as np
 
 from rlnb.design.checks.finding import Finding, worst_first
 from rlnb.design.checks.reward.check import check_reward
-from rlnb.design.checks.state import check_state
+from rlnb.design.checks.state.check import check_state
 from rlnb.design.reward import RewardResult, RewardSpec
 from rlnb.design.state import StatePlan
 from rlnb.design.transitions import Transitions

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlnb.design.checks.coverage import check_coverage, coverage
 from rlnb.design.checks.finding import Severity
-from rlnb.design.checks.state_sample import take_sample
+from rlnb.design.checks.state.coverage import check_coverage, coverage
+from rlnb.design.checks.state.sample import take_sample
 from rlnb.design.state import StateSpec
 from rlnb.errors import DesignError
 from tests.design.batches import NAMES, make_batch

@@ -8,9 +8,9 @@ from gymnasium import spaces
 
 from rlnb.design.checks.episode_sampling import sampled_rows
 from rlnb.design.checks.finding import Severity
-from rlnb.design.checks.state import CODES, check_state
-from rlnb.design.checks.state_information import information
-from rlnb.design.checks.state_sample import take_sample
+from rlnb.design.checks.state.check import CODES, check_state
+from rlnb.design.checks.state.information import information
+from rlnb.design.checks.state.sample import take_sample
 from rlnb.design.state import Derive, Select, StateSpec, ToUnit
 from rlnb.design.transitions import Transitions
 from rlnb.errors import DesignError

@@ -11,10 +11,10 @@ from gymnasium import spaces
 
 import rlnb
 from rlnb.design.checks.finding import Severity
-from rlnb.design.checks.state import check_state
-from rlnb.design.checks.state_markov import check_markov
-from rlnb.design.checks.state_sample import take_sample
-from rlnb.design.checks.sufficiency import REWARD, sufficiency
+from rlnb.design.checks.state.check import check_state
+from rlnb.design.checks.state.markov import check_markov
+from rlnb.design.checks.state.sample import take_sample
+from rlnb.design.checks.state.sufficiency import REWARD, sufficiency
 from rlnb.design.state import Delta, RunningZScore, Select, Stack, StateSpec
 from rlnb.design.transitions import Transitions
 

@@ -7,7 +7,7 @@ from html import escape
 import ipywidgets as w
 import numpy as np
 
-from rlnb.design.checks.coverage import Coverage, coverage
+from rlnb.design.checks.state.coverage import Coverage, coverage
 from rlnb.design.checks.wording import percent
 from rlnb.errors import DesignError
 from rlnb.view.lab.bench import Workbench

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.state_sample import StateSample
+from rlnb.design.checks.state.sample import StateSample
 from rlnb.design.checks.wording import counted, listed, number, percent
 from rlnb.design.columns import Array
 from rlnb.design.plan import MAX_DIMENSIONS

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from rlnb.design.checks.episode_sampling import SEED
-from rlnb.design.checks.state_sample import StateSample
+from rlnb.design.checks.state.sample import StateSample
 from rlnb.design.checks.wording import counted
 from rlnb.design.columns import Array, Columns
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.state_sample import StateSample
-from rlnb.design.checks.sufficiency import REWARD, sufficiency
+from rlnb.design.checks.state.sample import StateSample
+from rlnb.design.checks.state.sufficiency import REWARD, sufficiency
 from rlnb.design.checks.wording import counted
 
 _WHY = "A policy without memory can only act on what the observation shows; what is missing it cannot learn to use."

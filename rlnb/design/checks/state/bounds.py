@@ -11,7 +11,7 @@ import numpy as np
 
 from rlnb.design.checks.episode_sampling import extremes
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.state_sample import StateSample
+from rlnb.design.checks.state.sample import StateSample
 from rlnb.design.checks.wording import listed, number
 from rlnb.design.columns import Array
 

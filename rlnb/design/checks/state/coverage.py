@@ -13,7 +13,7 @@ import numpy as np
 
 from rlnb.design.checks.episode_sampling import SEED, extremes, policy_codes
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.state_sample import StateSample
+from rlnb.design.checks.state.sample import StateSample
 from rlnb.design.checks.wording import listed, percent
 from rlnb.design.columns import Array
 from rlnb.design.transitions import Transitions

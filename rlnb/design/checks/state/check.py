@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from rlnb.design.checks.coverage import check_coverage
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.state_bounds import check_bounds
-from rlnb.design.checks.state_images import check_images
-from rlnb.design.checks.state_information import check_uninformative
-from rlnb.design.checks.state_markov import check_markov
-from rlnb.design.checks.state_sample import Cache, StateSample, take_sample
-from rlnb.design.checks.state_values import (
+from rlnb.design.checks.state.bounds import check_bounds
+from rlnb.design.checks.state.coverage import check_coverage
+from rlnb.design.checks.state.images import check_images
+from rlnb.design.checks.state.information import check_uninformative
+from rlnb.design.checks.state.markov import check_markov
+from rlnb.design.checks.state.sample import Cache, StateSample, take_sample
+from rlnb.design.checks.state.values import (
     check_constant,
     check_dimensions,
     check_duplicates,

@@ -15,7 +15,7 @@ import numpy as np
 
 from rlnb.design.checks.episode_sampling import SEED
 from rlnb.design.checks.finding import Finding, Severity
-from rlnb.design.checks.state_sample import StateSample
+from rlnb.design.checks.state.sample import StateSample
 from rlnb.design.checks.wording import counted, listed
 from rlnb.design.columns import Array
 

@@ -1,0 +1,1 @@
+"""Checks of a state: bounds, values, images, information, coverage, and whether it is enough."""
