@@ -27,7 +27,7 @@ SAMPLED = 50_000
 #: kept results; each is a few numbers or one row per episode, so that editing all day stays small
 KEPT = 512
 
-_STORE = "rlnb.design.checks.reward.check"
+_STORE = "rlnb.design.checks.reward"
 T = TypeVar("T")
 
 
