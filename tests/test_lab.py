@@ -209,7 +209,7 @@ def test_a_lab_that_is_opened_again_lets_its_widgets_and_its_numbers_go(opened, 
 
     first, widget = open_again()
     first_preview = weakref.ref(first.bench.preview)
-    made = set(_instances) - {one for one in _instances if one not in widget_ids(widget)}
+    made = widget_ids(widget) & set(_instances)
     assert len(made) > 100
     again = [open_again() for _ in range(3)]
     assert not made & set(_instances)
