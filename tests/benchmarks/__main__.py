@@ -13,6 +13,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 from tests.benchmarks import harness  # noqa: E402
 
 if __name__ == "__main__":
-    for module in ("startup", "listing", "training", "design", "promotion", "lab_engine"):
+    for module in ("startup", "listing", "training", "design", "promotion", "lab_engine", "lab_screen"):
         importlib.import_module(f"tests.benchmarks.{module}")
     sys.exit(harness.run(sys.argv[1:]))
