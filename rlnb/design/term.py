@@ -134,7 +134,7 @@ class Term:
             raise self._unbound()
         try:
             found = np.asarray(function(batch.read_only))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             hint = "; copy the array before you change it" if "read-only" in str(error) else ""
             raise DesignError(
                 f"The Python term {self.name!r} failed on a batch of {len(batch)} transitions: "

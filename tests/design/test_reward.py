@@ -320,3 +320,11 @@ def test_a_weight_may_be_a_number_of_numpys():
     weight = Term("a", "reward", weight=np.float32(2.0)).weight
     assert weight == 2.0
     assert type(weight) is float
+
+
+def test_a_python_term_that_leaves_is_a_sentence():
+    def leaves(batch):
+        raise SystemExit(3)
+
+    with pytest.raises(DesignError, match="'leaves' failed on a batch of 12 transitions: SystemExit: 3"):
+        RewardSpec([leaves]).evaluate(make_batch())
