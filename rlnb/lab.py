@@ -20,7 +20,7 @@ from rlnb.design.transitions import Transitions
 from rlnb.envs.frames import FrameBudget
 from rlnb.envs.make import resolve_env
 from rlnb.envs.signals import Signal, check_signals
-from rlnb.errors import DesignError
+from rlnb.errors import DesignError, UsageError
 from rlnb.experiment_design import design_of
 from rlnb.lab_inputs import (
     chosen_policy,
@@ -122,6 +122,9 @@ class Lab:
 
     def flush(self, *, yields: bool = False) -> None:
         """Writes what has been changed to the design file; `yields` as in `Keeper.flush`."""
+        if self.episodes.ended:  # else an experiment would train what the file no longer says
+            words = "has been opened again since; use the new one, and make experiments with it"
+            raise UsageError(f"The lab of {self.path.name} {words}.")
         if self._keeper is not None:
             self._keeper.flush(yields=yields)
 

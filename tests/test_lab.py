@@ -71,10 +71,16 @@ def test_edits_reach_the_file_and_the_file_beats_the_code(opened, here):
 def test_running_the_cell_again_saves_what_the_first_lab_had_and_closes_it(opened):
     first = opened("CartPole-v1", design="cart.yaml")
     first.change(reward=TERMS)
+    made_before = first.experiment()
     second = opened("CartPole-v1", design="cart.yaml")
     assert second.spec.reward == rlnb.RewardSpec(TERMS)
     first.change(reward="reward")
-    first.flush()  # closed: it writes nothing
+    with pytest.raises(
+        UsageError, match="has been opened again since; use the new one, and make experiments"
+    ):
+        first.flush()
+    with pytest.raises(UsageError, match="opened again since"):
+        made_before.spec()
     assert rlnb.Design.from_yaml(second.path).reward == rlnb.RewardSpec(TERMS)
 
 

@@ -174,6 +174,11 @@ class Episodes:
             self._unkept.append(found)
         return found
 
+    @property
+    def ended(self) -> bool:
+        """Whether another lab has taken this one's place."""
+        return self._ended.is_set()
+
     def end(self) -> None:
         """Stops what is being recorded: nobody looks at these episodes any more. Whole episodes are kept."""
         self._ended.set()
