@@ -55,7 +55,8 @@ taken = time.perf_counter() - begun
 print(json.dumps([taken, len(lab.batch)]))
 """
 
-# The stamp is taken when the slider's message has arrived in the kernel.
+# The stamp is taken when the slider's message reaches the workbench. Edits are counted, too: one whose drawing is
+# overtaken by the next would else be missing without a trace.
 STAMP = """
 import json, time
 def parts(widget):
@@ -64,16 +65,18 @@ def parts(widget):
         yield from parts(child)
 plots = next(one for one in parts(lab._shown().widget()) if type(one).__name__ == "PlotsWidget" and "contributions" in one.data)
 plots.measure = True
-show, edit, begun, taken = plots.show, lab.bench.edit, [0.0], {}
+show, edit, begun, taken = plots.show, lab.bench.edit, [], {}
 def stamped_edit(**changes):
-    begun[0] = time.time()
+    begun.append(time.time())
     edit(**changes)
 def stamped_show(figures, **more):
-    show(figures, stamp=begun[0], **more)
+    show(figures, stamp=begun[-1] if begun else None, **more)
 def hear(seq, stamp, at):
+    if stamp is None:
+        return
     taken.setdefault(stamp, 1e3 * (at - stamp))
     with open("taken.json", "w") as file:
-        json.dump({"milliseconds": list(taken.values()), "steps": len(lab.batch)}, file)
+        json.dump({"milliseconds": list(taken.values()), "steps": len(lab.batch), "edits": len(begun)}, file)
 lab.bench.edit, plots.show = stamped_edit, stamped_show
 plots.on_drawn(hear)
 """.strip()
@@ -147,7 +150,10 @@ def slider_screen() -> list[float]:
         page.wait_for_timeout(1000)
         found = json.loads((notebook.lab.root / "taken.json").read_text())
         assert found["steps"] >= STEPS
-        assert len(found["milliseconds"]) >= 40
+        drawn, edits = len(found["milliseconds"]), found["edits"]
+        assert edits >= 40, f"the mouse made {edits} edits"
+        assert drawn >= 0.95 * edits, f"{edits} edits, of which {drawn} were drawn one by one"
+        print(f"# slider_screen: {edits} edits, {drawn} drawn, {found['steps']} steps", file=sys.stderr)
         return list(found["milliseconds"])[4:]  # the first ones grow caches
 
 
