@@ -143,7 +143,9 @@ def test_an_expression_is_typed_completed_marked_and_taken_back(notebook, lab, o
 
 def test_an_episode_is_scrubbed(notebook, lab):
     lab.tab("Episodes")
-    lab.root.get_by_text("random 2", exact=True).first.click()
+    lab.root.locator(".rlnb-episodes-list").get_by_text(
+        "random 2", exact=True
+    ).click()  # filled once it is seen
     viewer = lab.root.locator(".rlnb-viewer")
     viewer.locator(".rlnb-viewer-title", has_text="random 2").wait_for(timeout=20_000)
     lab.until("root => root.querySelector('.rlnb-picture img').naturalWidth > 50")
