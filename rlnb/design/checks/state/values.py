@@ -28,7 +28,8 @@ def check_unbounded(sample: StateSample) -> Finding:
         return Finding(
             "state.unbounded",
             Severity.HINT,
-            f"{counted(len(names), 'component')} of {len(sample.names)} declared without bounds: {listed(names)}.",
+            f"{counted(len(names), 'component')} of {len(sample.names)} without bounds and not on a standard "
+            f"scale: {listed(names)}.",
             why,
             "Standardize with ZScore or RunningZScore, or clip.",
             value=float(len(names)),
@@ -36,7 +37,7 @@ def check_unbounded(sample: StateSample) -> Finding:
         )
     count = int(endless.sum())
     sentence = (
-        f"{counted(count, 'component')} declared without bounds, but standardized."
+        f"{counted(count, 'component')} without bounds, but on a standard scale (mean near 0, spread near 1)."
         if count
         else "All components are declared with finite bounds."
     )

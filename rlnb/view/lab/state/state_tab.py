@@ -125,5 +125,5 @@ def memory_html(bench: Workbench, buffer_size: int) -> str:
     found = replay_finding(needed, psutil.virtual_memory().total)
     words = escape(found.sentence)
     if found.severity is Severity.FINE:
-        return f'{words} <span class="rlnb-muted">A warning comes at {WARNING_SHARE:.0%}.</span>'
+        return f'{words} <span class="rlnb-muted">A warning comes at {100 * WARNING_SHARE:.0f} %.</span>'
     return finding_card(found)
