@@ -101,7 +101,7 @@ def test_a_map_tells_its_share_of_cells():
     counts = np.array([[0.0, 2.0], [0.0, 0.0]])
     edges = np.array([0.0, 1.0, 2.0])
     words, array = packed(HeatMap("m", "M", "x", "y", edges, edges, {"a": counts}, {"a": 0}))
-    assert words["maps"][0]["share"] == "25% of the cells"
+    assert words["maps"][0]["share"] == "25 % of the map"
     assert array(words["maps"][0]["counts"]).tolist() == [0, 2, 0, 0]
 
 

@@ -220,7 +220,7 @@ class HeatMap(Figure):
 
     @property
     def headline(self) -> str:
-        return ", ".join(f"{label} in {self.share(label):.0%} of the cells" for label in self.counts)
+        return ", ".join(f"{label} in {100 * self.share(label):.0f} % of the map" for label in self.counts)
 
 
 def _sums(layers: Sequence[Layer], steps: int) -> str:

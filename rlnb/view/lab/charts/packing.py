@@ -230,7 +230,7 @@ def _heat_map(figure: HeatMap, packer: Packer) -> dict[str, Any]:
             "name": label,
             "color": themed(figure.colors[label]),
             "counts": packer.add(counts),
-            "share": f"{figure.share(label):.0%} of the cells",
+            "share": f"{100 * figure.share(label):.0f} % of the map",
         }
         for label, counts in figure.counts.items()
     ]

@@ -65,7 +65,7 @@ def grouped(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 def finding_card(finding: Finding) -> str:
     """Returns one finding: how bad, what, why it matters, what to do."""
-    lines = [f'<p class="rlnb-sentence" style="margin:0">{_sentence(finding)}</p>']
+    lines = [f'<p class="rlnb-sentence" style="margin:0">{_sentence(finding)} {_name(finding)}</p>']
     if finding.why:
         lines.append(f'<p class="rlnb-why" style="margin:0;opacity:0.75">{escape(finding.why)}</p>')
     if finding.advice:
@@ -83,7 +83,7 @@ def passed_html(findings: Sequence[Finding]) -> str:
     if not fine:
         return ""
     items = "".join(
-        f'<li title="{escape(one.why)}">{_sentence(one)}'
+        f'<li title="{escape(one.why)}">{_sentence(one)} {_name(one)}'
         + (f' <span style="opacity:0.75">{escape(one.advice)}</span>' if one.advice else "")
         + "</li>"
         for one in fine
@@ -100,6 +100,11 @@ def _badge(severity: Severity) -> str:
         f'<span class="rlnb-badge" style="color:{_TONES[severity]};font-weight:600">'
         f'<span aria-hidden="true">{SIGNS[severity]}</span> {severity.capitalize()}</span>'
     )
+
+
+def _name(finding: Finding) -> str:
+    """Returns the check's name, by which texts and people speak of it."""
+    return f'<span class="rlnb-check-name" style="font-size:12px;opacity:0.75">{escape(finding.code)}</span>'
 
 
 def _sentence(finding: Finding) -> str:

@@ -227,7 +227,7 @@ def _maps(area: Area, figure: HeatMap) -> None:
         right = area.width - LEFT - (place + 1) * each + 0.15
         axes = area.axes(left=LEFT + place * each, right=right, bottom=BOTTOM, top=0.52)
         dress(axes, "", figure.x_label, "" if place else figure.y_label)
-        words = f"{_short(label)}: {figure.share(label):.0%} of the cells"
+        words = f"{_short(label)}: {100 * figure.share(label):.0f} % of the map"
         axes.set_title(words, loc="left", size=7.5, color=INK, pad=3)
         axes.grid(visible=False)
         shades = LinearSegmentedColormap.from_list("shades", [GRID, css_color(figure.colors.get(label, 0))])
