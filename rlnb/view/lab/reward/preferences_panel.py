@@ -33,21 +33,29 @@ class PreferencesPanel:
         self._two = w.Dropdown(layout=wide)
         first = w.Button(description="is better than", icon="chevron-right", layout=w.Layout(width="140px"))
         second = w.Button(description="is worse than", icon="chevron-left", layout=w.Layout(width="140px"))
-        show = w.Button(description="Look at it", icon="eye", layout=w.Layout(width="110px"))
+        show = w.Button(
+            description="Look at it",
+            tooltip="selects the episode on the left",
+            icon="eye",
+            layout=w.Layout(width="110px"),
+        )
         self._fit_button = w.Button(
             description="Fit the weights", icon="magic", layout=w.Layout(width="140px")
         )
-        forget = w.Button(description="Forget the last", icon="undo", layout=w.Layout(width="140px"))
+        self._forget_button = w.Button(
+            description="Forget the last", icon="undo", layout=w.Layout(width="140px")
+        )
         self._words = w.HTML()
+        self._words.add_class("rlnb-preference-words")
         self._list = w.HTML()
         self._list.add_class("rlnb-muted")
         first.on_click(lambda _: self._guard(lambda: self._prefer(self._one.value, self._two.value)))
         second.on_click(lambda _: self._guard(lambda: self._prefer(self._two.value, self._one.value)))
         show.on_click(lambda _: self._guard(lambda: bench.select(self._one.value)))
         self._fit_button.on_click(lambda _: self._guard(self._fit))
-        forget.on_click(lambda _: self._guard(self._forget))
+        self._forget_button.on_click(lambda _: self._guard(self._forget))
         asked = w.HBox([self._one, first, second, self._two, show])
-        done = w.HBox([self._fit_button, forget, self._words])
+        done = w.HBox([self._fit_button, self._forget_button, self._words])
         for line in (asked, done):
             line.add_class("rlnb-total-line")
         intro = w.HTML(
@@ -91,6 +99,7 @@ class PreferencesPanel:
                 text += f" Before the fit: {fit.satisfied_before}."
             self._words.value = escape(text)
         self._fit_button.disabled = not count
+        self._forget_button.disabled = not self._bench.notes.preferences
         names = episode_names(self._bench)
         shown = "; ".join(f"{names[better]} &gt; {names[worse]}" for better, worse in pairs[-12:])
         self._list.value = f"{'… ' if count > 12 else ''}{shown}"
