@@ -95,7 +95,7 @@ class Lab:
         self._is_fixed = self._in_job and path.exists()
         functions = functions_of(self.defaults)
         subject = Subject(self.env, self.names, functions)
-        chosen = self._file.read() or self.defaults
+        chosen = design_of(self._file.read() or self.defaults, functions=functions.values())
         self.episodes = Episodes(
             subject,
             EpisodeStore(
@@ -108,8 +108,7 @@ class Lab:
         )
         self._budget = FrameBudget(megabytes=frames) if frames and not self._in_job else None
         recorded = self.episodes.load() or first_episodes(self.episodes, episodes, self._budget)
-        bound = design_of(chosen, functions=functions.values())
-        self.bench = new_bench(subject, open_labs.same_episodes(path, recorded), bound, self._file)
+        self.bench = new_bench(subject, open_labs.same_episodes(path, recorded), chosen, self._file)
         self._keeper: Keeper | None = None
         self._showing: Showing | None = None
         self._forget_cells: Callable[[], None] = lambda: None

@@ -84,14 +84,16 @@ class TermRow:
         details.layout.display = "none"
         details.add_class("rlnb-term-details")
         more.observe(lambda change: setattr(details.layout, "display", "flex" if change["new"] else "none"), "value")  # fmt: skip
+        buttons = [
+            button("arrow-up", "move up", lambda: act("up")),
+            button("arrow-down", "move down", lambda: act("down")),
+            button("copy", "copy this term", lambda: act("copy")),
+            button("trash", "remove this term", lambda: act("remove")),
+        ]
         line = w.HBox(
             [
                 self._on, self._colour, self._name, self._expression, self._function, self._low, self._high,
-                self._weight.slider, self._weight.exact, more,
-                button("arrow-up", "move up", lambda: act("up")),
-                button("arrow-down", "move down", lambda: act("down")),
-                button("copy", "copy this term", lambda: act("copy")),
-                button("trash", "remove this term", lambda: act("remove")),
+                self._weight.slider, self._weight.exact, w.HBox([more, *buttons]),
             ]
         )  # fmt: skip
         line.add_class("rlnb-term-line")
