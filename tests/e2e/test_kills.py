@@ -23,8 +23,6 @@ SAMPLED = {
     ("ppo-cartpole", "tree"),
     ("ppo-cartpole-subprocess", "kernel"),
     ("dqn-cartpole", "supervisor"),
-    ("sac-pendulum", "kernel"),
-    ("ppo-lander", "tree"),
     ("sac-cheetah", "worker"),
 }
 CASES = [
@@ -60,6 +58,7 @@ def test_a_killed_run_ends_with_the_same_weights(runs, recipe, victim):
     await_all_gone(list(find(job.layout).values()))
 
 
+@pytest.mark.slow  # tests/jobs/test_kills.py freezes one in every run of the suite
 def test_a_supervisor_that_was_frozen_goes_on(runs):
     job = runs.promote("ppo-cartpole")
     runs.await_step(job, 1000)

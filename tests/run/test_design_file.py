@@ -237,10 +237,13 @@ import os, signal, sys
 from rlnb.run.design_file import DesignFile
 file = DesignFile(sys.argv[1])
 assert file.claim("killed.ipynb") is None
+reading, writing = os.pipe()
 child = os.fork()
 if child == 0:
-    print(file.owner is None or "taken", flush=True)
+    file.owner
+    os.write(writing, b"!")
     signal.pause()
+os.read(reading, 1)  # what a child does after a fork is done
 print(child, flush=True)
 signal.pause()
 """
@@ -253,8 +256,7 @@ def test_the_lock_goes_with_the_process_but_not_with_its_children(file: DesignFi
     assert process.stdout is not None
     child = None
     try:
-        lines = [process.stdout.readline().strip() for _ in range(2)]
-        child = int(next(line for line in lines if line.isdecimal()))
+        child = int(process.stdout.readline())
         owner = file.claim()
         assert owner is not None
         assert (owner.process.pid, owner.notebook) == (process.pid, "killed.ipynb")
