@@ -71,6 +71,11 @@ class DesignFileChanged(UsageError):
     """The design file was changed outside since it was read; nothing was written."""
 
 
+def position_of(error: DesignError) -> int | None:
+    """Returns where in an expression a fault stands, or None where the fault is of another kind."""
+    return error.position if isinstance(error, ExpressionError) else None
+
+
 class ExperimentError(UsageError):
     """An experiment's setting is unknown, mistyped or out of range."""
 

@@ -67,7 +67,8 @@ def _make_app() -> Any:
             The supervisor ends what is left; multiprocessing's resource tracker, which ignores
             signals, sees the kernel's end and removes what was leaked.
             """
-            return [child for child in super()._process_children() if ends_by_sigterm(child.pid)]
+            children: list[Any] = super()._process_children()  # type: ignore[no-untyped-call]
+            return [child for child in children if ends_by_sigterm(child.pid)]
 
     class JobKernelApp(IPKernelApp):
         def init_poller(self) -> None:

@@ -81,12 +81,12 @@ class StateSample:
     @cached_property
     def means(self) -> Array:
         """Mean of each component, float64 (d,)."""
-        return self.columns.mean(axis=1)
+        return np.asarray(self.columns.mean(axis=1))
 
     @cached_property
     def spreads(self) -> Array:
         """Standard deviation of each component, float64 (d,); exactly 0 for a constant."""
-        spreads = self.columns.std(axis=1)
+        spreads = np.asarray(self.columns.std(axis=1))
         spreads[self.columns.min(axis=1) == self.columns.max(axis=1)] = 0.0
         return spreads
 

@@ -128,15 +128,16 @@ def sufficiency(sample: StateSample, action_space: Any = None) -> Sufficiency | 
     blocks = (linear, products, action[rows - 1], step)
     scores = _scores(blocks, [(0,), (0, 2), (0, 2, 3), (0, 1), (0, 1, 2), (0, 1, 2, 3)], changes, fold)
     # Products help or harm; the better of both models says what one frame can tell.
-    return Sufficiency(names, *np.maximum(scores[:3], scores[3:]), episodes, len(rows))
+    one_frame, with_action, two_frames = np.maximum(scores[:3], scores[3:])
+    return Sufficiency(names, one_frame, with_action, two_frames, episodes, len(rows))
 
 
 def _split(sample: StateSample) -> tuple[Array, Array, int]:
     """Returns rows that have a row before them, the fold of their episode, and the number of episodes."""
     batch = sample.batch
-    follows = np.zeros(len(batch), dtype=bool)
+    follows: Array = np.zeros(len(batch), dtype=bool)
     follows[1:] = (batch.episode[1:] == batch.episode[:-1]) & (batch.t[1:] == batch.t[:-1] + 1)
-    finite = np.isfinite(sample.obs).all(axis=1)
+    finite: Array = np.asarray(np.isfinite(sample.obs).all(axis=1))
     follows[1:] &= finite[:-1]
     follows &= finite & np.isfinite(sample.next_obs).all(axis=1) & np.isfinite(sample.reward)
     places = np.repeat(np.arange(len(batch.starts)), batch.lengths)

@@ -98,7 +98,7 @@ def jitter(count: int) -> Floats:
 
     Multiples of the golden ratio modulo one: neighbours in number are far apart, and no two coincide.
     """
-    return (np.arange(count) * 0.6180339887498949 + 0.5) % 1.0 - 0.5
+    return np.asarray((np.arange(count) * 0.6180339887498949 + 0.5) % 1.0 - 0.5, dtype=np.float64)
 
 
 def bin_means(x: Floats, ys: Floats, bins: int = MAX_BINS) -> tuple[Floats, Floats, int]:

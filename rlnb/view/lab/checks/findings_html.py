@@ -45,7 +45,7 @@ def findings_html(findings: Iterable[Finding]) -> str:
 def summary(findings: Iterable[Finding]) -> str:
     """Returns "2 problems, 1 warning, 14 passed"."""
     severities = [one.severity for one in findings]
-    words = []
+    words: list[str] = []
     for severity in Severity:
         count = severities.count(severity)
         if severity is Severity.FINE:

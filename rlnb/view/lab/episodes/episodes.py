@@ -123,7 +123,7 @@ class Episodes:
     def has(self, label: str, *, episodes: int, seed: int) -> bool:
         """Says whether just these episodes have been recorded already."""
         wanted = {"policy": label, "episodes": episodes, "seed": seed}
-        told = [one.about for one in (*self.entries(), *self._unkept)]
+        told = [entry.about for entry in self.entries()] + [found.about for found in self._unkept]
         return any(wanted.items() <= about.items() for about in told)
 
     def entries(self) -> list[Entry]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import ipywidgets as w
 
 from rlnb.design.groups import TermGroup
-from rlnb.errors import DesignError, ExpressionError
+from rlnb.errors import DesignError, position_of
 from rlnb.view.lab.bench import Workbench
 from rlnb.view.lab.charts.expression_field import ExpressionField, Suggestion
 from rlnb.view.lab.listeners import Event
@@ -111,21 +112,19 @@ class _GroupRow:
         self._weight.show(group.weight)
         self._quiet = False
 
-    def _try(self, what: str, **changes: object) -> bool:
+    def _try(self, what: str, **changes: Any) -> bool:
         if self._quiet:
             return False
         reward = self._bench.reward
         groups = list(reward.groups)
         old = groups[self._place]
         try:
-            groups[self._place] = replace(old, **changes)  # type: ignore[arg-type]
+            groups[self._place] = replace(old, **changes)
             self._bench.edit(
                 reward=replace(reward, groups=groups), what=f"{old.name}: {what}", merge=f"{what} {old.name}"
             )
-        except ExpressionError as error:
-            self._combine.show_error(str(error), error.position)
         except DesignError as error:
-            self._combine.show_error(str(error), None)
+            self._combine.show_error(str(error), position_of(error))
         else:
             self._combine.clear_error()
             return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from html import escape
 
@@ -134,8 +135,8 @@ class PreferencesPanel:
             bench.edit(reward=replace(bench.reward, terms=terms), what="weights fitted to preferences")
             self._say_how_many(fit)
 
-    def _guard(self, action: object) -> None:
+    def _guard(self, action: Callable[[], None]) -> None:
         try:
-            action()  # type: ignore[operator]
+            action()
         except (DesignError, UsageError) as error:
             self._words.value = f'<span class="rlnb-row-error">{escape(str(error))}</span>'

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html import escape
+from typing import Any
 
 import ipywidgets as w
 
 from rlnb.design.expressions.namespace import plain_names
 from rlnb.design.reward import RewardSpec, Shaping, Term
-from rlnb.errors import DesignError, ExpressionError
+from rlnb.errors import DesignError, position_of
 from rlnb.view.lab.bench import Workbench
 from rlnb.view.lab.charts.expression_field import ExpressionField, Suggestion
 from rlnb.view.lab.charts.plots import PlotsWidget
@@ -190,17 +191,15 @@ class RewardTab:
             with self._bench.listeners.without(self._hear):
                 reward = replace(self._bench.reward, combine=text.strip() or None)
                 self._bench.edit(reward=reward, what="combination", merge="combine")
-        except ExpressionError as error:
-            self._combine.show_error(str(error), error.position)
         except DesignError as error:
-            self._combine.show_error(str(error), None)
+            self._combine.show_error(str(error), position_of(error))
         else:
             self._combine.clear_error()
             self._draw()
 
-    def _change(self, what: str, **changes: object) -> None:
+    def _change(self, what: str, **changes: Any) -> None:
         try:
-            self._bench.edit(reward=replace(self._bench.reward, **changes), what=what)  # type: ignore[arg-type]
+            self._bench.edit(reward=replace(self._bench.reward, **changes), what=what)
         except DesignError as error:
             self._message.value = escape(str(error))
 

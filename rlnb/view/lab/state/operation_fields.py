@@ -165,7 +165,7 @@ class StatisticsField(Field):
         self._picker = NamesPicker(lambda chosen: measured(chosen, self._source.value))
         self._operation: ZScore | None = None
         take.on_click(
-            lambda _: measured(self._operation.names if self._operation else None, self._source.value)  # type: ignore[arg-type]
+            lambda _: measured(self._operation.names if self._operation else None, self._source.value)
         )
         self.widgets = [self._picker.widget, take, self._source, self._words]
         self.below = self._picker.box

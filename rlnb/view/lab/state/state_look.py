@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rlnb.design.checks.state.sample import sampled_rows
+from rlnb.design.checks.episode_sampling import sampled_rows
 from rlnb.design.columns import Array
 from rlnb.design.operations.stack import Stack
 from rlnb.design.plan import StatePlan
